@@ -1,4 +1,4 @@
-"""`onboard promote` and `onboard rollback`: move an alias such as `latest`."""
+"""`onboard promote` and `onboard rollback`: move an alias such as `latest`, or share its texts with a canary."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from cli.connection import connected
 from cli.output import AsJson, emit
+from onboard.domain.canary import CANARY_ENDED, parse_share, share_text
 
 if TYPE_CHECKING:
     from onboard.contract.versions import AliasMoveDocument
@@ -33,24 +34,39 @@ def promote(
             help="Answer under the alias with the previous label names if some were renamed.",
         ),
     ] = False,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Let this version answer a share of the alias's texts, such as 10%, as its canary; 0% ends it. "
+            "The alias does not move.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move an alias to this version; its history is kept."""
+    """Move an alias to this version; its history is kept. A move ends the alias's canary."""
+    fraction = None if share is None else parse_share(share)
     with connected() as service:
-        moved = service.promote(version, alias, if_better=if_better, as_before=as_before)
+        moved = service.promote(version, alias, if_better=if_better, as_before=as_before, share=fraction)
     emit(moved, as_json, lambda: _sentence(moved))
 
 
 def rollback(
     task: Annotated[str, typer.Argument(help="Name of a task.")], alias: Alias, as_json: AsJson = False
 ) -> None:
-    """Move an alias back to its previous version."""
+    """Move an alias back to its previous version, or end its canary if it has one."""
     with connected() as service:
         moved = service.rollback(task, alias)
     emit(moved, as_json, lambda: _sentence(moved))
 
 
 def _sentence(move: AliasMoveDocument) -> str:
+    named = f"{move.task}@{move.alias} is v{move.version}"
+    if move.canary is not None and move.share is not None:
+        compare = f"onboard compare {move.task}@v{move.version} {move.task}@v{move.canary}"
+        return f"{named}; v{move.canary} answers {share_text(move.share)} of its texts\ncompare them: {compare}"
+    if move.reason.partition(":")[0] == CANARY_ENDED:
+        return f"{named}; its canary has ended"
     before = f" (was v{move.previous})" if move.previous else ""
     names = "".join(f"\nanswers {name!r} for {label!r}" for label, name in move.names or ())
-    return f"{move.task}@{move.alias} is v{move.version}{before}{names}"
+    return f"{named}{before}{names}"

@@ -34,11 +34,16 @@ def versions(
 
 def _table(document: Document) -> Columns:
     from cli.tasks import headline
+    from onboard.domain.canary import share_text
     from onboard.domain.task import marks
 
     rows = []
     for version in document["versions"]:
         named = sorted(alias for alias, number in document["aliases"].items() if number == version["version"])
+        named += sorted(
+            f"{alias} ({share_text(canary['share'])})"
+            for alias, canary in (document.get("canaries") or {}).items() if canary["version"] == version["version"]
+        )  # fmt: skip
         digest = version["embedding_digest"].removeprefix("sha256:")
         rows.append((
             (f"v{version['version']}{marks(version)}", " ".join(named)), headline(version),

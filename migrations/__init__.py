@@ -2,4 +2,4 @@
 
 from typing import Final
 
-HEAD: Final = "20261129f"  # the revision that this code is written for; a test compares it with the newest file
+HEAD: Final = "20261129i"  # the revision that this code is written for; a test compares it with the newest file

@@ -463,10 +463,16 @@ class Onboard:
             return evaluate(self.services, reference, Evaluation(**arguments)).to_document()
 
     def promote(
-        self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False
+        self,
+        reference: str,
+        alias: str,
+        *,
+        if_better: bool = False,
+        as_before: bool = False,
+        share: float | None = None,
     ) -> AliasMoveDocument:
-        """Move an alias to a version. Raises InputError, NotFoundError, NotBetterError, PreconditionFailedError."""
-        moved = promote.promote(self.services, reference, alias, if_better=if_better, as_before=as_before)
+        """Move an alias to a version, or with `share` make the version its canary. Raises as in the client."""
+        moved = promote.promote(self.services, reference, alias, if_better=if_better, as_before=as_before, share=share)
         self._start_webhook_worker()
         return AliasMoveDocument.of(moved)
 
@@ -477,7 +483,7 @@ class Onboard:
         return drift_of(self.services, reference)
 
     def rollback(self, task: str, alias: str) -> AliasMoveDocument:
-        """Move an alias to its previous version. Raises NotFoundError, ConflictError."""
+        """Move an alias to its previous version, or end its canary. Raises NotFoundError, ConflictError."""
         moved = promote.rollback(self.services, task, alias)
         self._start_webhook_worker()
         return AliasMoveDocument.of(moved)

@@ -7,26 +7,31 @@ arrived and been reverted since. The alias's history shows what happened and who
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from onboard.client.asking import get
 from onboard.client.connection import PATIENCE_SECONDS, document_of, pause_after
 from onboard.client.steps import Request, Steps
 from onboard.contract.versions import AliasMoveDocument
+from onboard.domain.canary import CANARY_ENDED, alias_tag, require_share
 from onboard.errors import NotFoundError, PreconditionFailedError, UnavailableError
+
+_ROLLED_BACK: Final = ("rollback", CANARY_ENDED)  # reasons in the history
 
 
 def promote(
-    task: str, alias: str, version: int, attempts: int, *, if_better: bool, as_before: bool
+    task: str, alias: str, version: int, attempts: int, *, if_better: bool, as_before: bool, share: float | None = None
 ) -> Steps[AliasMoveDocument]:
-    """Point the alias at a version. Creates a new alias."""
+    """Point the alias at a version. Creates a new alias. With `share` the version becomes its canary instead."""
     path = f"/v1/tasks/{task}/aliases/{alias}"
-    body = {"version": version, "if_better": if_better, **({"as_before": True} if as_before else {})}
+    body: dict[str, Any] = {"version": version, "if_better": if_better, **({"as_before": True} if as_before else {})}
+    if share is not None:
+        body["share"] = require_share(share)
     return (yield from _moved("PUT", path, path, body, (yield from _history(path)), attempts))
 
 
 def rollback(task: str, alias: str, attempts: int) -> Steps[AliasMoveDocument]:
-    """Point the alias at its previous version. Raises NotFoundError if it does not exist."""
+    """Point the alias at its previous version, or end its canary. Raises NotFoundError if it does not exist."""
     path = f"/v1/tasks/{task}/aliases/{alias}"
     return (yield from _moved("POST", f"{path}/rollback", path, None, (yield from _shown(path)), attempts))
 
@@ -48,7 +53,7 @@ def _moved(
     method: str, path: str, shown_at: str, body: Mapping[str, Any] | None, before: Sequence[AliasMoveDocument],
     attempts: int,
 ) -> Steps[AliasMoveDocument]:  # fmt: skip
-    headers = {"If-Match": f'"v{before[0].version}"'} if before else {"If-None-Match": "*"}
+    headers = {"If-Match": f'"{_tag(before[0])}"'} if before else {"If-None-Match": "*"}
     build = dict if body is None else lambda: {"json": body}
     move = Request(method, path, False, headers, PATIENCE_SECONDS, attempts=1, build=build)
     lost: UnavailableError | None = None
@@ -82,10 +87,25 @@ def _arrived(
     if not since:
         return None
     (last, *earlier) = since
-    is_ours = last.reason == "rollback" if body is None else last.version == body["version"]
+    is_ours = last.reason in _ROLLED_BACK if body is None else _made_by(last, body)
     me = (yield from get("/v1/me")).read("actor", str)
     if is_ours and not earlier and last.actor == me:
         return last
     raise PreconditionFailedError(
         "alias-moved-meanwhile", task=last.task, alias=last.alias, version=last.version, actor=last.actor or "somebody"
     )
+
+
+def _made_by(move: AliasMoveDocument, body: Mapping[str, Any]) -> bool:
+    """Return whether an entry of the history is what the request asks to do."""
+    share = body.get("share")
+    if share is None:
+        return move.version == body["version"] and move.canary is None
+    if share == 0:
+        return move.version == move.previous and move.canary is None
+    return (move.canary, move.share) == (body["version"], share)
+
+
+def _tag(move: AliasMoveDocument) -> str:
+    """Return the alias's tag after a move."""
+    return alias_tag(move.version, move.canary, move.share)

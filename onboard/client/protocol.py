@@ -70,7 +70,13 @@ class Service(Protocol):
     @property
     def evaluate(self) -> Callable[..., EvaluationDocument]: ...
     def promote(
-        self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False
+        self,
+        reference: str,
+        alias: str,
+        *,
+        if_better: bool = False,
+        as_before: bool = False,
+        share: float | None = None,
     ) -> AliasMoveDocument: ...
     def rollback(self, task: str, alias: str) -> AliasMoveDocument: ...
     def drift(self, reference: str) -> DriftDocument: ...

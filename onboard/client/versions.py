@@ -64,27 +64,42 @@ class Versions(Asking):
 
     @operation
     def promote(
-        self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False
+        self,
+        reference: str,
+        alias: str,
+        *,
+        if_better: bool = False,
+        as_before: bool = False,
+        share: float | None = None,
     ) -> Steps[AliasMoveDocument]:
         """Move an alias to TASK@vN, or to the version of another alias. Never overwrites a concurrent move.
+
+        A move ends the alias's canary. With `share` the version becomes the canary and the alias does not move.
 
         Args:
             if_better: only if it is significantly better than the alias's current version.
             as_before: keep the previous label names for users of the alias, if labels were renamed since.
+            share: fraction of the alias's texts that the version answers as its canary, such as 0.1; 0 ends the canary.
 
         Raises:
+            InputError: a name or the share is invalid.
             NotFoundError: the version does not exist.
+            ConflictError: the version cannot be the alias's canary, or is not, so that it cannot end.
             NotBetterError: it is not better.
             PreconditionFailedError: somebody else has just moved the alias.
         """
         parsed, name = Reference.parse(reference), require_alias(alias)
         version = parsed.version or (yield from version_document(parsed)).read("version", int)
         attempts = self._connection.attempts
-        return (yield from promote(parsed.task, name, version, attempts, if_better=if_better, as_before=as_before))
+        return (
+            yield from promote(
+                parsed.task, name, version, attempts, if_better=if_better, as_before=as_before, share=share
+            )
+        )
 
     @operation
     def rollback(self, task: str, alias: str) -> Steps[AliasMoveDocument]:
-        """Move an alias to its previous version. Repeat to go further back.
+        """Move an alias to its previous version, or end its canary if it has one. Repeat to go further back.
 
         Raises:
             NotFoundError: the alias does not exist.

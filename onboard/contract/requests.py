@@ -57,12 +57,12 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
 
 
 def require_fitting(
-    requests: Sequence[PredictionRequest], versions: Mapping[str, VersionInputs]
+    requests: Sequence[PredictionRequest], versions: Sequence[VersionInputs | None]
 ) -> dict[int, tuple[int, ...]]:
     """Check that each input fits the version that is to answer it.
 
     Args:
-        versions: by reference; inputs of other references are not checked.
+        versions: of each input; inputs without one are not checked.
 
     Returns:
         By position from 0, of inputs that name labels: the places, ascending, of these among the version's.
@@ -73,9 +73,8 @@ def require_fitting(
     """
     chosen: dict[int, tuple[int, ...]] = {}
     # the indices for the same labels are only looked up once
-    looked_up: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = {}
-    for number, request in enumerate(requests, 1):
-        version = versions.get(str(request.reference))
+    looked_up: dict[tuple[int, tuple[str, ...]], tuple[int, ...]] = {}
+    for number, (request, version) in enumerate(zip(requests, versions, strict=True), 1):
         if version is None:
             continue
         given = request.text_b is not None
@@ -95,7 +94,7 @@ def require_fitting(
                 wanted=" and ".join(fields),
             )
         if request.labels:
-            asked = str(request.reference), tuple(map(label_key, request.labels))
+            asked = id(version), tuple(map(label_key, request.labels))
             if asked not in looked_up:
                 looked_up[asked] = label_places(number, request, version.labels)
             chosen[number - 1] = looked_up[asked]

@@ -18,6 +18,8 @@ Names = Annotated[
     tuple[tuple[Label, ...], ...] | None,
     Field(description="Pairs of a label of the version and its name under the alias; null if they are the same."),
 ]
+_SHARE: Final = "Fraction of the alias's texts that its canary answers; null without one."
+_CANARY: Final = "The version that answers a share of the alias's texts; null if there is none."
 _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
@@ -124,10 +126,21 @@ class TaskDocument(Document):
         )  # fmt: skip
 
 
+class CanaryDocument(Document):
+    """A version that answers a share of an alias's texts."""
+
+    version: int
+    share: Annotated[float, Field(description="Fraction of the texts, above 0 and below 1.")]
+
+
+_CANARIES: Final = "Canary of each alias that has one."
+
+
 class TaskDetail(TaskDocument):
     """A task with its aliases."""
 
     aliases: dict[str, int] = Field(default_factory=dict)
+    canaries: dict[str, CanaryDocument] = Field(default_factory=dict, description=_CANARIES)
 
 
 class TaskList(Document):
@@ -142,6 +155,7 @@ class VersionList(Document):
 
     task: str
     aliases: dict[str, int]
+    canaries: dict[str, CanaryDocument] = Field(default_factory=dict, description=_CANARIES)
     versions: tuple[VersionDocument, ...]
     next: str | None
 
@@ -156,10 +170,19 @@ class AliasWanted(BaseModel, extra="forbid"):
     as_before: Annotated[
         bool, Field(description="Keep answering with the previous label names if labels were renamed.")
     ] = False
+    share: Annotated[
+        float | None,
+        Field(
+            strict=True,
+            json_schema_extra={"minimum": 0, "exclusiveMaximum": 1},
+            description="Fraction of the alias's texts that the version answers as its canary, such as 0.1 for 10%; "
+            "0 ends the canary. Without it the alias moves to the version.",
+        ),
+    ] = None
 
 
 class AliasMoveDocument(Document):
-    """One move of an alias, from `previous` (null if it is new) to `version`."""
+    """One move of an alias, from `previous` (null if it is new) to `version`, or a change of its canary."""
 
     task: str
     alias: str
@@ -169,15 +192,19 @@ class AliasMoveDocument(Document):
     actor: str | None
     reason: str
     names: Names = None
+    canary: int | None = later(description=_CANARY)
+    share: float | None = later(description=_SHARE)
 
 
 class AliasDocument(Document):
-    """The version that an alias names, and the last moves of the alias, newest first."""
+    """The version that an alias names, its canary, and the last moves of the alias, newest first."""
 
     task: str
     alias: str
     version: int
     names: Names = None
+    canary: int | None = later(description=_CANARY)
+    share: float | None = later(description=_SHARE)
     history: tuple[AliasMoveDocument, ...]
 
 

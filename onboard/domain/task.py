@@ -253,9 +253,12 @@ class BaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class AliasMove:
-    """An entry of an alias's history: at `at` it moved from `previous` to `version`.
+    """An entry of an alias's history: at `at` it moved from `previous` to `version`, or its canary changed.
 
-    `names` are labels of the version with their names in the alias; None if it uses the version's own.
+    Args:
+        names: labels of the version with their names in the alias; None if it uses the version's own.
+        canary: the second version of the alias from then on; None without one.
+        share: fraction of the texts that the canary answers.
     """
 
     task: str
@@ -266,6 +269,8 @@ class AliasMove:
     actor: str | None = None
     reason: str = ""
     names: AliasNames | None = None
+    canary: int | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +322,13 @@ def labels_called(labels: Sequence[Label], names: AliasNames) -> tuple[Label, ..
     """Return the labels with their names in an alias."""
     by_key = {label_key(label): name for label, name in names}
     return tuple(by_key.get(label_key(label), label) for label in labels)
+
+
+def fitting_names(labels: Sequence[Label], names: AliasNames | None) -> AliasNames | None:
+    """Return the names of an alias for a version with these labels; None if it lacks one of the renamed labels."""
+    if not names:
+        return None
+    return names if label_keys([label for label, _ in names]) <= label_keys(labels) else None
 
 
 def label_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[int]:

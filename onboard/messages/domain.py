@@ -41,6 +41,21 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "ONBOARD_{setting} is {url!r}, which is not an https:// address.",
         "Use https://; http:// works with localhost only.",
     ),
+    "share-not-a-percentage": Message("{given!r} is not a percentage.", "Write the share as a percentage: --share 10%"),
+    "share-of-everything": Message(
+        "A share of 100% leaves no texts to the alias's version.", "Promote the version without a share."
+    ),
+    "share-out-of-range": Message(
+        "The share {given} is not between 0% and 100%.",
+        "Use a share such as 10%, which is 0.1 as a number, or 0% to end the canary.",
+    ),
+    "share-without-percent": Message(
+        "The share {given} has no percent sign.", "Add the sign: --share {given}% lets the version answer {given}%."
+    ),
+    "share-with-names": Message(
+        "A canary answers with the alias's current label names.",
+        "Leave out --as-before until you promote the version without a share.",
+    ),
     "size-invalid": Message("{text!r} is not a size.", "Use a number of bytes such as 500MB, 1.5GB or 2GiB."),
     "extra-not-installed": Message("{module} is not installed.", "Install it: pip install 'onboard[{extra}]'"),
     "hub-owner-not-allowed": Message(

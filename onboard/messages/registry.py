@@ -13,6 +13,26 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "alias-moved": Message(
         "{task}@{alias} is now v{version}, not v{expected}.", "See its versions with: onboard versions {task}"
     ),
+    "canary-inputs-differ": Message(
+        "{task}@v{version} takes {taken}, and v{present} takes {present_taken}, so they cannot share texts.",
+        "Promote it without a share.",
+    ),
+    "canary-is-another": Message(
+        "The canary of {task}@{alias} is v{canary}, not v{version}.",
+        "End it with: onboard promote {task}@v{canary} --alias {alias} --share 0%",
+    ),
+    "canary-is-the-version": Message(
+        "{task}@{alias} already is v{version}, so v{version} cannot be its canary as well.", "Choose another version."
+    ),
+    "canary-kind-differs": Message(
+        "{task}@v{version} is of kind {kind}, and v{present} is of kind {present_kind}, so they cannot share texts.",
+        "Promote it without a share.",
+    ),
+    "canary-without-alias": Message(
+        "{task}@{alias} does not exist yet, so there is no version to share its texts with.",
+        "Promote a version without a share first: onboard promote {task}@vN --alias {alias}",
+    ),
+    "no-canary": Message("{task}@{alias} has no canary.", "See its versions with: onboard versions {task}"),
     "alias-without-past": Message(
         "{task}@{alias} has no version before v{present} to go back to.",
         "Promote a version: onboard promote {task}@vN --alias {alias}",

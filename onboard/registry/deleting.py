@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, u
 
 from onboard.domain.descent import Root
 from onboard.domain.job import JobSpec, JobState
-from onboard.registry.aliases import names_version
+from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.annotation_tables import AnnotationRow
 from onboard.registry.annotations import AnnotationRepository
 from onboard.registry.clock import database_now
@@ -120,10 +120,18 @@ class DeletingRepository(Repository):
         return removed
 
     def remove_versions(self, which: ColumnElement[bool], removed: Removed) -> None:
-        """Delete versions and the aliases that point to them. No other transaction may be about to publish them."""
+        """Delete versions and the aliases that point to them, and end their use as canaries.
+
+        No other transaction may be about to publish them.
+        """
         row = EmbeddingVersionRow
         named = exists().where(which, names_version())
         self._session.execute(delete(AliasRow).where(named))
+        canaries = select(AliasRow.task, AliasRow.alias).join(
+            row, and_(AliasRow.task == row.task, AliasRow.canary == row.version)
+        )
+        for task, alias in self._session.execute(canaries.where(which)).all():
+            AliasRepository(self._session).end_canary(task, alias, because="the version was deleted")
         gone = self._session.execute(
             delete(row).where(which).returning(row.artifact, row.readout, row.lesson, row.created_at)
         ).all()

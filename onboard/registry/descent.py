@@ -40,11 +40,13 @@ class DescentRepository(Repository):
         return Descent(descendants.versions, hypernetworks)
 
     def aliases(self) -> dict[str, Sequence[str]]:
-        """Return the aliases of every version that has any, by reference."""
+        """Return the aliases of every version that has any, also as their canary, by reference."""
         aliases = defaultdict(list)
-        rows = select(AliasRow.task, AliasRow.version, AliasRow.alias).order_by(AliasRow.task, AliasRow.alias)
-        for task, version, alias in self._session.execute(rows):
+        rows = select(AliasRow.task, AliasRow.version, AliasRow.canary, AliasRow.alias)
+        for task, version, canary, alias in self._session.execute(rows.order_by(AliasRow.task, AliasRow.alias)):
             aliases[f"{task}@v{version}"].append(alias)
+            if canary is not None:
+                aliases[f"{task}@v{canary}"].append(alias)
         return dict(aliases)
 
     def _embedded(self) -> list[Embedded]:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, aliased
 
 from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.errors import ConflictError
-from onboard.registry.aliases import names_version
+from onboard.registry.aliases import serves_version
 from onboard.registry.clock import database_now
 from onboard.registry.repository import Repository
 from onboard.registry.states import IS_OPEN
@@ -59,7 +59,7 @@ class HypernetworkRepository(Repository):
         row = EmbeddingVersionRow
         living = and_(_is_living(), row.base_digest == base_digest)
         mine = and_(living, row.hypernetwork_version == version)
-        in_alias = exists().where(names_version())
+        in_alias = exists().where(serves_version())
         counted = select(func.count(), func.count(row.task.distinct())).where(mine)
         versions, tasks = self._session.execute(counted).one()
         named = select(row.task, row.version).where(mine, in_alias).order_by(row.task, row.version).limit(most)

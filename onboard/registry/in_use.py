@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import case, exists, func, select
 
 from onboard.domain.task import EmbeddingVersion
-from onboard.registry.aliases import names_version
+from onboard.registry.aliases import serves_version
 from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 from onboard.registry.versions import HAS_EMBEDDING, version_of
 
 
 class InUseRepository(Repository):
-    """The versions that aliases point to (`latest` is one), and the head that new versions are learned under."""
+    """The versions and canaries of aliases (`latest` is one), and the head that new versions are learned under."""
 
     def versions(self, base_digest: str) -> Sequence[EmbeddingVersion]:
-        """Return every aliased version with an embedding of a base's existing tasks, by task and number.
+        """Return every aliased version or canary with an embedding of a base's existing tasks, by task and number.
 
         The head does not affect versions without an embedding.
         """
@@ -29,7 +29,7 @@ class InUseRepository(Repository):
                 EmbeddingVersionRow.unlearning.is_(None),  # these are about to be replaced
                 EmbeddingVersionRow.base_digest == base_digest,
                 HAS_EMBEDDING,
-                exists().where(names_version()),
+                exists().where(serves_version()),
             )
             .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
         )
@@ -38,9 +38,10 @@ class InUseRepository(Repository):
     def since(self, base_digest: str) -> dict[str, float]:
         """Return when each version was first pointed to by one of its current aliases, by reference."""
         row = EmbeddingVersionRow
+        since = case((AliasRow.version == row.version, AliasRow.updated_at), else_=AliasRow.canary_at)
         statement = (
-            select(row.task, row.version, func.min(AliasRow.updated_at))
-            .join(AliasRow, names_version())
+            select(row.task, row.version, func.min(since))
+            .join(AliasRow, serves_version())
             .where(row.base_digest == base_digest)
             .group_by(row.task, row.version)
         )

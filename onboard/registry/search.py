@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, select
 
+from onboard.domain.canary import Canary
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import AliasNames, EmbeddingVersion, Task
 from onboard.domain.task_search import TaskSearch
@@ -28,6 +29,7 @@ class Current:
     artifact: str
     provisional: bool = False
     names: AliasNames | None = None  # the alias's names for labels of the version
+    canary: Canary | None = None  # of the alias; only `currents` reads it
 
     @property
     def tag(self) -> str:
@@ -58,13 +60,14 @@ class SearchRepository(Repository):
         facts = *number, EmbeddingVersionRow.artifact, EmbeddingVersionRow.provisional
         of_living = TaskRow, and_(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))
         by_number = select(*number, *facts).join(*of_living).order_by(*number)  # this order lets SQLite use the index
-        by_alias = select(*alias, *facts, AliasRow.names).join(AliasRow, names_version()).join(*of_living)
+        by_alias = select(*alias, *facts, AliasRow.names, AliasRow.canary, AliasRow.share)
+        by_alias = by_alias.join(AliasRow, names_version()).join(*of_living)
         lookups: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
             (numbered, rows_of_pairs(self._session, by_number, number, sorted(numbered))),
             (aliased, rows_of_pairs(self._session, by_alias, alias, sorted(aliased))),
         ]
         return {
-            references_by_key[task, target]: Current(*row)
+            references_by_key[task, target]: _current(*row)
             for references_by_key, rows in lookups
             for task, target, *row in rows
         }
@@ -119,6 +122,19 @@ class SearchRepository(Repository):
             if len(rows) < chunk:
                 return
             last = rows[-1][0].name
+
+
+def _current(
+    task: str,
+    version: int,
+    artifact: str,
+    provisional: bool,
+    names: AliasNames | None = None,
+    canary: int | None = None,
+    share: float | None = None,
+) -> Current:
+    shared = None if canary is None or share is None else Canary(canary, share)
+    return Current(task, version, artifact, provisional, names, shared)
 
 
 def _artifact_where(condition: ColumnElement[bool]) -> Select[int, str, bool]:

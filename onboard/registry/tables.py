@@ -303,8 +303,12 @@ class AliasRow(Table):
     version: Mapped[int]
     names: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))  # pairs of a label and its name
     updated_at: Mapped[float]
+    canary: Mapped[int | None]  # a second version, which answers a share of the texts
+    share: Mapped[float | None]
+    canary_at: Mapped[float | None]  # when the canary started
     __table_args__ = (
         ForeignKeyConstraint(["task", "version"], ["embedding_versions.task", "embedding_versions.version"]),
+        ForeignKeyConstraint(["task", "canary"], ["embedding_versions.task", "embedding_versions.version"]),
     )
 
 
@@ -321,6 +325,8 @@ class AliasMoveRow(Table):
     actor: Mapped[str | None]
     reason: Mapped[str] = mapped_column(Text)
     names: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    canary: Mapped[int | None]
+    share: Mapped[float | None]
     __table_args__ = (Index("ix_alias_history_alias", "task", "alias", "id"),)
 
 

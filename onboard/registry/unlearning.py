@@ -61,18 +61,31 @@ class UnlearningRepository(Repository):
         return frozenset(self._session.scalars(statement))
 
     def replace(self, task: str, references: Collection[str], version: int) -> Sequence[str]:
-        """Move all aliases of the task's marked versions to a new version, and delete the marked ones.
+        """Move all aliases and canaries of the task's marked versions to a new version, and delete the marked ones.
 
         Returns:
-            The aliases that were moved.
+            The aliases that were moved; their canaries have ended.
         """
         of_task = [reference for reference in references if _numbered(reference)[0] == task]
         marked = and_(_names_one(AliasRow.task, AliasRow.version, of_task), _is_marked())
         aliases = sorted(self._session.scalars(select(AliasRow.alias).where(marked)))
         for alias in aliases:
             AliasRepository(self._session).move(task, alias, version, reason=REBUILT)
+        self._replace_canaries(task, of_task, version)
         self.remove(of_task)
         return aliases
+
+    def _replace_canaries(self, task: str, references: Collection[str], version: int) -> None:
+        """Let a new version take the place of canaries, unless it is the version of their alias already."""
+        aliases, gone = AliasRepository(self._session), {_numbered(reference)[1] for reference in references}
+        present = aliases.list(task)
+        for alias, canary in aliases.canaries(task).items():
+            if canary.version not in gone:
+                continue
+            if present[alias] == version:
+                aliases.end_canary(task, alias, because=REBUILT)
+            else:
+                aliases.start_canary(task, alias, version, canary.share, reason=f"canary: {REBUILT}")
 
     def remove(self, references: Collection[str]) -> None:
         """Delete versions if they are marked, and marked hypernetworks that become unused.

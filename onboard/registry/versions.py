@@ -16,7 +16,7 @@ from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.domain.webhook import CONFIRMED, PUBLISHED
 from onboard.errors import NotFoundError
-from onboard.registry.aliases import AliasRepository, names_version
+from onboard.registry.aliases import AliasRepository, names_version, serves_version
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
@@ -236,7 +236,7 @@ class VersionRepository(Repository):
                 EmbeddingVersionRow.fingerprint,
                 EmbeddingVersionRow.embedding_digest,
                 EmbeddingVersionRow.learned_under,
-                exists().where(names_version()).label("aliased"),
+                exists().where(serves_version()).label("aliased"),
             )
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
             .where(

@@ -15,12 +15,12 @@ from onboard.contract.version_files import BASE, EMBEDDING, HYPERNETWORK, READOU
 from onboard.domain.methods import Content, content_of
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, Task
-from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
+from onboard.errors import DamagedError, NotFoundError, PinMismatchError
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.on_demand import Learned
-from onboard.serving.versions import ServedVersion, SourceVersions, fitting
+from onboard.serving.versions import Resolved, ServedVersion, SourceVersions, fitting
 from onboard.settings import Settings
 from onboard.statistics.readout import Readout
 from onboard.storage.artifacts import digest_of
@@ -105,7 +105,7 @@ class BundledVersions:
         )
         self._served = fitting(served, engine)
 
-    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+    def resolve(self, references: Collection[Reference]) -> Resolved:
         """See `ServedVersions.resolve`."""
         name = self._served.task.name
         names = (str(Reference(name)), str(Reference(name, alias=None, version=self._served.version)))

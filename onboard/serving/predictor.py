@@ -40,6 +40,7 @@ from onboard.serving.versions import (
     RegistryVersions,
     ServedVersion,
     ServedVersions,
+    SharedAlias,
     SourceVersions,
 )
 from onboard.settings import Settings
@@ -176,23 +177,21 @@ class Predictor:
     def _rows(self, requests: Sequence[PredictionRequest]) -> _Rows:
         """Return the version of each row, or its error. Raises InputError."""
         resolved = self._versions.resolve({request.reference for request in requests}) if requests else {}
-        ready = {text: served for text, served in resolved.items() if isinstance(served, ServedVersion)}
-        chosen = require_fitting(requests, ready)
-        narrowed: dict[tuple[str, tuple[int, ...]], ServedVersion] = {}
+        of_rows = [_of_row(resolved[str(request.reference)], request) for request in requests]
+        chosen = require_fitting(requests, [one if isinstance(one, ServedVersion) else None for one in of_rows])
+        narrowed: dict[tuple[int, tuple[int, ...]], ServedVersion] = {}
         versions: dict[int, ServedVersion] = {}
         errors: dict[int, OnboardError] = {}
-        for row, request in enumerate(requests):
-            text = str(request.reference)
-            served = resolved[text]
+        for row, (request, served) in enumerate(zip(requests, of_rows, strict=True)):
             if isinstance(served, OnboardError):
                 errors[row] = served
             elif request.unknown and served.novelty is None:
                 errors[row] = _no_novelty(request, served)
             elif row in chosen:
                 places = chosen[row]
-                if (text, places) not in narrowed:
-                    narrowed[text, places] = served.among(places)
-                versions[row] = narrowed[text, places]
+                if (id(served), places) not in narrowed:
+                    narrowed[id(served), places] = served.among(places)
+                versions[row] = narrowed[id(served), places]
             else:
                 versions[row] = served
         return _Rows(versions, errors)
@@ -321,6 +320,15 @@ class Predictor:
         """Write it, and record nothing more."""
         if self._recorder is not None:
             self._recorder.close()
+
+
+def _of_row(
+    resolved: ServedVersion | OnboardError | SharedAlias, request: PredictionRequest
+) -> ServedVersion | OnboardError:
+    """Return the version that answers a request, or its error."""
+    if isinstance(resolved, SharedAlias):
+        return resolved.chosen(request.text_a, request.text_b)
+    return resolved
 
 
 def _no_novelty(request: PredictionRequest, served: ServedVersion) -> InputError:

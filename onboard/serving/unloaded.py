@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onboard.contract.requests import PredictionRequest, require_fitting
+from onboard.domain.names import Reference
 from onboard.domain.prediction import Outcome, Unanswered
-from onboard.domain.task import EmbeddingVersion, labels_called
+from onboard.domain.task import AliasNames, EmbeddingVersion, fitting_names, labels_called
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
@@ -17,16 +18,35 @@ Known = dict[str, EmbeddingVersion | NotFoundError]
 
 
 def look_up(database: Database, requests: Sequence[PredictionRequest]) -> Known:
-    """Resolve the references of requests. Raises InputError: a version does not take its input."""
+    """Resolve the references of requests. Raises InputError: the version that answers an input does not take it."""
     references = dict.fromkeys(request.reference for request in requests)
     known = resolve_known(database, references)
     with database.read() as session:
         called = AliasRepository(session).names_of(references)
-    require_fitting(requests, {
-        text: replace(version, labels=labels_called(version.labels, called[text])) if text in called else version
-        for text, version in known.items() if isinstance(version, EmbeddingVersion)
-    })  # fmt: skip
+        canaries = AliasRepository(session).canaries_of(references)
+    tasks = {str(reference): reference.task for reference in references}
+    second = {text: Reference(tasks[text], None, canary.version) for text, canary in canaries.items()}
+    known_canaries = resolve_known(database, second.values()) if second else {}
+    main = {text: _renamed(version, called.get(text)) for text, version in known.items()}
+    shared = {text: _renamed(known_canaries[str(named)], called.get(text)) for text, named in second.items()}
+
+    def answering(request: PredictionRequest) -> EmbeddingVersion | None:
+        reference = request.reference
+        canary = canaries.get(str(reference))
+        if canary and canary.answers(reference.task, str(reference.alias), request.text_a, request.text_b):
+            return shared[str(reference)]
+        return main[str(reference)]
+
+    require_fitting(requests, [answering(request) for request in requests])
     return known
+
+
+def _renamed(version: EmbeddingVersion | NotFoundError, names: AliasNames | None) -> EmbeddingVersion | None:
+    """Return the version with the label names of the alias, if it has the renamed labels; None without a version."""
+    if not isinstance(version, EmbeddingVersion):
+        return None
+    fitting = fitting_names(version.labels, names)
+    return replace(version, labels=labels_called(version.labels, fitting)) if fitting else version
 
 
 def require_known(known: Known) -> None:

@@ -14,9 +14,10 @@ from typing import Final, Protocol
 import numpy as np
 
 from onboard.bases import Base
+from onboard.domain.canary import Canary
 from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
-from onboard.domain.task import FIRST_HYPERNETWORK, AliasNames, EmbeddingVersion, Task, labels_called
+from onboard.domain.task import FIRST_HYPERNETWORK, AliasNames, EmbeddingVersion, Task, fitting_names, labels_called
 from onboard.errors import DamagedError, InputError, NotFoundError, OnboardError, PinMismatchError
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.engine import Engine
@@ -104,10 +105,32 @@ class ServedVersion:
         return around + _bytes_of(self.learned) + readout + known + compared
 
 
+@dataclass(frozen=True, slots=True)
+class SharedAlias:
+    """An alias with a canary, which answers a share of the texts.
+
+    Args:
+        main, second: the alias's version, and the canary; or the error of one that cannot answer.
+    """
+
+    reference: Reference
+    main: ServedVersion | OnboardError
+    second: ServedVersion | OnboardError
+    canary: Canary
+
+    def chosen(self, text_a: str, text_b: str | None) -> ServedVersion | OnboardError:
+        """Return the one that answers a text or a pair."""
+        by_canary = self.canary.answers(self.reference.task, str(self.reference.alias), text_a, text_b)
+        return self.second if by_canary else self.main
+
+
+Resolved = dict[str, ServedVersion | OnboardError | SharedAlias]
+
+
 class ServedVersions(Protocol):
     """Source of versions."""
 
-    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+    def resolve(self, references: Collection[Reference]) -> Resolved:
         """Resolve references, by their text; an error (one of `OF_A_ROW`) replaces a version that cannot answer."""
 
     def hypernetwork(self, version: int) -> Hypernetwork:
@@ -126,7 +149,7 @@ class SourceVersions:
         self._sources = {source.name: source for source in base.sources}
         self._ready: dict[str, ServedVersion] = {}
 
-    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+    def resolve(self, references: Collection[Reference]) -> Resolved:
         """See `ServedVersions.resolve`."""
         return {str(reference): self._source(reference) for reference in references}
 
@@ -163,25 +186,28 @@ class RegistryVersions:
         self._services, self._base, self._engine = services, base, engine
         self._kept = Cache[tuple[str, int], ServedVersion](kept_bytes, weigh=lambda served: served.kept_bytes)
 
-    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+    def resolve(self, references: Collection[Reference]) -> Resolved:
         """See `ServedVersions.resolve`; needs few queries for any number of references."""
         with self._services.database.read() as session:
             currents = SearchRepository(session).currents(references)
-            at_hand = {_number(current): self._kept.find(_number(current)) for current in currents.values()}
+            numbers = {number for current in currents.values() for number in _numbers(current)}
+            at_hand = {number: self._kept.find(number) for number in numbers}
             absent = [number for number, served in at_hand.items() if served is None]
             versions = VersionRepository(session).published(absent) if absent else ()
         served = {**at_hand, **{(version.task, version.version): one for version, one in self._loaded(versions)}}
-        resolved: dict[str, ServedVersion | OnboardError] = {}
+        resolved: Resolved = {}
         missing: list[Reference] = []
         for reference in references:
             current = currents.get(reference)
-            ready = None if current is None else served[_number(current)]
-            if ready is None:
+            ready = [] if current is None else [served[number] for number in _numbers(current)]
+            whole = [_called(one, current.names) for one in ready if one is not None and current is not None]
+            if current is None or len(whole) < len(ready):
                 missing.append(reference)
+            elif current.canary is None:
+                (resolved[str(reference)],) = whole
             else:
-                names = None if current is None else current.names
-                called = ready.called(names) if names and isinstance(ready, ServedVersion) else ready
-                resolved[str(reference)] = called
+                main, second = whole
+                resolved[str(reference)] = SharedAlias(reference, main, second, current.canary)
         if missing:  # find the reason; a version may also have been published just now
             for text, known in resolve_known(self._services.database, missing).items():
                 resolved[text] = known if isinstance(known, NotFoundError) else self._load(known)
@@ -279,5 +305,15 @@ def _bytes_of(learned: Learned) -> int:
     return learned.kept_bytes if isinstance(learned, TaskModule) else learned.nbytes
 
 
-def _number(current: Current) -> tuple[str, int]:
-    return current.task, current.version
+def _numbers(current: Current) -> list[tuple[str, int]]:
+    """Return task and number of its version and, if any, of its canary."""
+    canary = [] if current.canary is None else [current.canary.version]
+    return [(current.task, version) for version in (current.version, *canary)]
+
+
+def _called(served: ServedVersion | OnboardError, names: AliasNames | None) -> ServedVersion | OnboardError:
+    """Return the version with the label names of the alias, if it has the renamed labels; a canary may lack some."""
+    if isinstance(served, OnboardError):
+        return served
+    fitting_now = fitting_names(served.labels, names)
+    return served.called(fitting_now) if fitting_now else served

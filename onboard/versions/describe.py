@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from onboard.contract.versions import TaskDetail, TaskDocument, VersionDocument
+from onboard.contract.versions import CanaryDocument, TaskDetail, TaskDocument, VersionDocument
+from onboard.domain.canary import Canary
 from onboard.domain.names import Reference
 from onboard.domain.task import AliasNames, EmbeddingVersion
 from onboard.domain.task_search import TaskSearch
@@ -84,12 +85,12 @@ def describe_task(database: Database, name: str) -> dict[str, Any]:
     """
     with database.read() as session:
         task = TaskRepository(session).get(name)
-        aliases = AliasRepository(session).list(name)
+        aliases, canaries = AliasRepository(session).list(name), AliasRepository(session).canaries(name)
         try:
             latest = VersionRepository(session).resolve(name)
         except NotFoundError:
             latest = None
-    return TaskDetail.with_latest(task, latest, aliases=aliases).to_json()
+    return TaskDetail.with_latest(task, latest, aliases=aliases, canaries=_documents(canaries)).to_json()
 
 
 def versions_page(database: Database, name: str, limit: int, before: int | None = None) -> dict[str, Any]:
@@ -100,8 +101,8 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
         before: only versions with lower numbers.
 
     Returns:
-        `task`, `aliases`, `versions`, and `next`: the value of `before` for the next page, as text; None on the last
-            page.
+        `task`, `aliases`, `canaries`, `versions`, and `next`: the value of `before` for the next page, as text; None
+            on the last page.
 
     Raises:
         NotFoundError: the task does not exist.
@@ -109,7 +110,12 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
     with database.read() as session:
         TaskRepository(session).get(name)
         versions = VersionRepository(session).newest(name, limit, before)
-        aliases = AliasRepository(session).list(name)
+        aliases, canaries = AliasRepository(session).list(name), AliasRepository(session).canaries(name)
     older = str(versions[0].version) if len(versions) == limit and versions[0].version > 1 else None
     shown = [VersionDocument.of(version).to_json() for version in versions]
-    return {"task": name, "aliases": aliases, "versions": shown, "next": older}
+    shared = {alias: canary.to_json() for alias, canary in _documents(canaries).items()}
+    return {"task": name, "aliases": aliases, "canaries": shared, "versions": shown, "next": older}
+
+
+def _documents(canaries: Mapping[str, Canary]) -> dict[str, CanaryDocument]:
+    return {alias: CanaryDocument.of(canary) for alias, canary in canaries.items()}

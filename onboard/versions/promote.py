@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onboard.contract.evaluations import Evidence
+from onboard.domain.canary import Canary, require_share
 from onboard.domain.names import LATEST, Reference, require_alias
 from onboard.domain.task import AliasMove, EmbeddingVersion
-from onboard.errors import NotBetterError, NotFoundError
+from onboard.errors import InputError, NotBetterError, NotFoundError
 from onboard.hypernetworks.files import Manifests
-from onboard.registry.aliases import AliasRepository, require_unmoved
+from onboard.registry.aliases import AliasRepository, Expected
 from onboard.registry.audit import actor, record
 from onboard.registry.database import Database
 from onboard.registry.services import Services
@@ -37,11 +38,14 @@ def promote(
     *,
     if_better: bool = False,
     as_before: bool = False,
-    expected: int | None = None,
+    share: float | None = None,
+    expected: Expected | None = None,
     manifests: Manifests | None = None,
     because: str = "",
 ) -> AliasMove:
     """Point an alias at a version and record the move. If it already points there, nothing is recorded.
+
+    A move ends the alias's canary. With `share` the version becomes the canary instead, and the alias does not move.
 
     Args:
         reference: TASK@vN, or another alias of the task.
@@ -49,7 +53,8 @@ def promote(
         if_better: only if `compare` finds the version significantly better than the alias's current version. For a new
             alias, it is compared with `latest`; if that is the same version or missing, with the most frequent answer.
         as_before: keep the previous label names for users of the alias, if labels were renamed since.
-        expected: the version that the alias must currently point to; 0 for none.
+        share: fraction of the alias's texts that the version answers as the canary, below 1; 0 ends it.
+        expected: the version that the alias must currently point to, or its tag; 0 for none.
         manifests: manifests of bases that were already read.
         because: the reason, for the history.
 
@@ -58,16 +63,28 @@ def promote(
         NotFoundError: the version does not exist.
         NotBetterError: it is not better although `if_better` is set, or `alias` is latest and it is significantly
             worse.
-        ConflictError: as in `names_as_before`.
+        ConflictError: as in `names_as_before`, and for a canary as in `AliasRepository.start_canary` and `end_canary`.
         PreconditionFailedError: the alias does not point to `expected`, or moved during the comparison.
         DamagedError: bytes needed for the comparison are missing or damaged.
         UnavailableError: this process is comparing other versions.
     """
     require_alias(alias)
+    if share is not None:
+        require_share(share)
+        if as_before:
+            raise InputError("share-with-names", field="as_before")
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
+    if share == 0:
+        return _ended(services, version, alias, expected, because)
+    if share is not None:  # what cannot be a canary is refused before a slow comparison
+        with services.database.read() as session:
+            AliasRepository(session).require_fit_for_canary(version.task, alias, version.version)
     expected, good = _judged(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
+        if share is not None:
+            return _shared(session, version, alias, share, expected, ", ".join(filter(None, (good, because))))
+        canary = AliasRepository(session).canary(version.task, alias)
         names = _names(session, version, alias) if as_before else None
         names_now = AliasRepository(session).names(version.task, alias)
         shown = ["keeps the previous label names"] if names else []
@@ -77,7 +94,36 @@ def promote(
             reason=f"promoted: {note}" if note else "promoted", names=names,
         )  # fmt: skip
         renamed = [*map(list, names or ())] != [*map(list, names_now or ())]
-        return _recorded(session, "alias.promote", moved, renamed=renamed)
+        return _recorded(session, "alias.promote", moved, renamed=renamed, ended=canary)
+
+
+def _shared(
+    session: Session, version: EmbeddingVersion, alias: str, share: float, expected: Expected | None, note: str
+) -> AliasMove:
+    """Let the version answer a share of the alias's texts."""
+    aliases, wanted = AliasRepository(session), Canary(version.version, share)
+    before = aliases.canary(version.task, alias)
+    shared = aliases.start_canary(
+        version.task, alias, version.version, share, expected=expected, actor=actor(),
+        reason=f"canary: {note}" if note else "canary",
+    )  # fmt: skip
+    if before != wanted:
+        facts = {"version": shared.version, "canary": version.version, "share": share}
+        record(session, "alias.canary", f"{version.task}@{alias}", **facts)
+    return shared
+
+
+def _ended(
+    services: Services, version: EmbeddingVersion, alias: str, expected: Expected | None, because: str
+) -> AliasMove:
+    """End the canary that is this version."""
+    with services.database.write() as session:
+        ended = AliasRepository(session).end_canary(
+            version.task, alias, version=version.version, expected=expected, actor=actor(), because=because
+        )
+        facts = {"version": ended.version, "canary": version.version, "share": 0}
+        record(session, "alias.canary", f"{version.task}@{alias}", **facts)
+    return ended
 
 
 def _names(session: Session, version: EmbeddingVersion, alias: str) -> AliasNames | None:
@@ -92,10 +138,10 @@ def _judged(
     services: Services,
     version: EmbeddingVersion,
     alias: Reference,
-    expected: int | None,
+    expected: Expected | None,
     better: bool,
     manifests: Manifests | None,
-) -> tuple[int | None, str]:
+) -> tuple[Expected | None, str]:
     """Return the version that may be replaced, and a note for the history.
 
     Aliases other than `latest` are not judged.
@@ -107,38 +153,46 @@ def _judged(
     return replaced, shown if better else ""
 
 
-def rollback(services: Services, task: str, alias: str, *, expected: int | None = None, because: str = "") -> AliasMove:
-    """Point an alias at its previous version. See `AliasRepository.rollback` for errors."""
+def rollback(
+    services: Services, task: str, alias: str, *, expected: Expected | None = None, because: str = ""
+) -> AliasMove:
+    """Point an alias at its previous version, or end its canary. See `AliasRepository.rollback` for errors."""
     with services.database.write() as session:
+        canary = AliasRepository(session).canary(task, alias)
         moved = AliasRepository(session).rollback(task, alias, expected=expected, actor=actor(), because=because)
-        return _recorded(session, "alias.rollback", moved)
+        return _recorded(session, "alias.rollback", moved, ended=canary)
 
 
-def meaning(database: Database, task: str, alias: str) -> int | None:
-    """Return the version of an alias; None if the alias does not exist. Raises NotFoundError (the task)."""
+def meaning(database: Database, task: str, alias: str) -> tuple[int | None, Canary | None]:
+    """Return the version of an alias and its canary; None if the alias does not exist. Raises NotFoundError (task)."""
     with database.read() as session:
         TaskRepository(session).get(task)
-        return AliasRepository(session).find(task, alias)
+        return AliasRepository(session).find(task, alias), AliasRepository(session).canary(task, alias)
 
 
-def alias_history(database: Database, task: str, alias: str, most: int) -> tuple[int, Sequence[AliasMove]]:
-    """Return the current version of an alias, and its last moves, newest first.
+def alias_history(
+    database: Database, task: str, alias: str, most: int
+) -> tuple[int, Canary | None, Sequence[AliasMove]]:
+    """Return the current version of an alias, its canary, and its last moves, newest first.
 
     Raises:
         NotFoundError: the task or the alias does not exist.
     """
     with database.read() as session:
         TaskRepository(session).get(task)
-        version = AliasRepository(session).find(task, alias)
+        version, canary = AliasRepository(session).find(task, alias), AliasRepository(session).canary(task, alias)
         history = AliasRepository(session).history(task, alias, most)
     if version is None:
         raise NotFoundError("unknown-alias", task=task, alias=alias)
-    return version, history
+    return version, canary, history
 
 
-def _recorded(session: Session, action: str, move: AliasMove, *, renamed: bool = False) -> AliasMove:
-    if move.previous != move.version or renamed:
-        record(session, action, f"{move.task}@{move.alias}", version=move.version, previous=move.previous)
+def _recorded(
+    session: Session, action: str, move: AliasMove, *, renamed: bool = False, ended: Canary | None = None
+) -> AliasMove:
+    if move.previous != move.version or renamed or ended is not None:
+        canary = {} if ended is None else {"ended_canary": ended.version}
+        record(session, action, f"{move.task}@{move.alias}", version=move.version, previous=move.previous, **canary)
     return move
 
 
@@ -146,21 +200,22 @@ def _require_good(
     services: Services,
     version: EmbeddingVersion,
     alias: Reference,
-    expected: int | None,
+    expected: Expected | None,
     better: bool,
     manifests: Manifests | None,
-) -> tuple[int, Evidence | None]:
+) -> tuple[Expected, Evidence | None]:
     """Return the version that was compared, the only one that may be replaced (0: the alias is new), and the evidence.
+
+    If `expected` is a tag, it is returned instead, because it includes that version.
 
     Cross-validated answers can show that a version is better, but never prevent a move of `latest`.
     """
     with services.database.read() as session:
         current, latest = _meant(session, alias), _meant(session, Reference(alias.task, LATEST))
-    require_unmoved(
-        alias.task, str(alias.alias), current.version if current else None, expected
-    )  # before the slow comparison
+        AliasRepository(session).require(alias.task, str(alias.alias), expected)  # before the slow comparison
+    replaced: Expected = expected if isinstance(expected, str) else current.version if current else 0
     if current is not None and current.version == version.version:
-        return current.version, None  # nothing moves
+        return replaced, None  # nothing moves
     evidence: Evidence | None = None
     rival = current or (latest if better else None)
     if rival is not None and rival.version != version.version:
@@ -171,7 +226,7 @@ def _require_good(
             raise _refused(version, alias if current else Reference(alias.task, LATEST), rival, comparison)
     elif better and not _beats_the_commonest(version):
         raise _no_better_than_the_commonest(version, alias)
-    return (current.version if current else 0), evidence
+    return replaced, evidence
 
 
 def _meant(session: Session, reference: Reference) -> EmbeddingVersion | None:

@@ -138,6 +138,8 @@ CASES = (
     Case("promote mood@made-{side} --alias copied-{side}", changes=True),
     Case("promote mood@v1 --alias latest --if-better", 4),
     Case("promote mood@v9 --alias made-{side}", 3),
+    Case("promote mood@v1 --alias made-{side} --share 10%", 4),
+    Case("promote mood@v1 --alias made-{side} --share 10", 2),
     Case("promote mood@v1 --alias v7", 2),
     Case("rollback mood --alias made-{side}", 4, changes=True),
     Case("rollback mood --alias nothing", 3),

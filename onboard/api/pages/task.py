@@ -18,12 +18,14 @@ from onboard.contract.card import render_card
 from onboard.contract.jobs import NAME
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.access import Scope
+from onboard.domain.canary import alias_tag, parse_share, share_text
 from onboard.domain.change import change_sentence
 from onboard.domain.job_search import JobSearch
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, MOST_LETTERS
 from onboard.jobs.many import jobs_page
 from onboard.jobs.waking import start_webhook_worker
+from onboard.registry.aliases import Expected
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import label_name
 from onboard.report.versions import measured_text, versions_chart
@@ -49,14 +51,16 @@ class Move:
     """A requested move of an alias.
 
     Args:
-        seen: the version of each alias when the page was rendered.
+        seen: the version of each alias when the page was rendered, or the tag of an alias with a canary.
         because: the reason, in one line.
+        share: of the alias's texts, for a canary; None moves the alias.
     """
 
-    seen: dict[str, int]
+    seen: dict[str, Expected]
     if_better: bool
     because: str
     as_before: bool = False
+    share: float | None = None
 
 
 def _move(
@@ -64,13 +68,17 @@ def _move(
     if_better: Annotated[bool, Form()] = False,
     as_before: Annotated[bool, Form()] = False,
     because: Because = "",
+    share: Annotated[str, Form(max_length=MOST_LETTERS)] = "",
 ) -> Move:
-    pairs = (entry.partition("=") for entry in seen or ())
+    pairs = [entry.partition("=") for entry in seen or ()]
+    numbers = {alias: int(shown) for alias, _, shown in pairs if shown.isdecimal() and len(shown) < _MOST_DIGITS}
+    tags = {alias: shown for alias, _, shown in pairs if shown.startswith("v")}
     return Move(
-        {alias: int(number) for alias, _, number in pairs if number.isdecimal() and len(number) < _MOST_DIGITS},
+        {**numbers, **tags},
         if_better,
         _one_line(because),
         as_before,
+        parse_share(share) if share.strip() else None,
     )
 
 
@@ -103,6 +111,7 @@ def show_task(
         **describe_task(services.database, task),
         "versions": listed["versions"],
         "next": listed["next"],
+        "canaries": listed["canaries"],
         "runs": runs,
         "run_metrics": list(dict.fromkeys(name for run in runs if run["result"] for name in run["result"]["metrics"])),
         "moves": {alias: _moves(services, task, alias) for alias in listed["aliases"]},
@@ -114,6 +123,8 @@ def show_task(
         document,
         chart=versions_chart(document["versions"]),
         measured=measured_text,
+        percentage=share_text,
+        tag=_tag,
         changed=change_sentence,
         card=render_card(latest[0]) if latest else "",
         before=before,
@@ -130,11 +141,11 @@ def promote_version(
     alias: Alias,
     move: Annotated[Move, Depends(_move)],
 ) -> Response:
-    """Move an alias to a version, if it has not changed since the page was rendered."""
+    """Move an alias to a version, or change its canary, if it has not changed since the page was rendered."""
     expected = move.seen.get(alias, 0)
     promote(
-        services, f"{task}@v{version}", alias, if_better=move.if_better, as_before=move.as_before, expected=expected,
-        manifests=shelf.manifests, because=move.because,
+        services, f"{task}@v{version}", alias, if_better=move.if_better, as_before=move.as_before, share=move.share,
+        expected=expected, manifests=shelf.manifests, because=move.because,
     )  # fmt: skip
     start_webhook_worker(services)
     return to(f"/tasks/{task}")
@@ -163,8 +174,13 @@ def try_texts(
 
 
 def _moves(services: Any, task: str, alias: str) -> list[dict[str, Any]]:
-    _, moves = alias_history(services.database, task, alias, _MOVES)
+    _, _, moves = alias_history(services.database, task, alias, _MOVES)
     return [AliasMoveDocument.of(move).to_json() for move in moves]
+
+
+def _tag(version: int, canary: dict[str, Any]) -> str:
+    """Return the tag of an alias with this version and this canary's document, if any."""
+    return alias_tag(version, canary.get("version"), canary.get("share"))
 
 
 def _shares(answer: dict[str, Any]) -> RowChart:

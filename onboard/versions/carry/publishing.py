@@ -128,8 +128,8 @@ def _hold(session: Session, outcome: CarryOutcome) -> None:
     head = InUseRepository(session).hold_head(current.base_digest)
     if head != outcome.head:
         raise ConflictError("hypernetwork-moved-while-carrying", head=head, expected=outcome.head)
-    # a move to the same version changes nothing, but locks the task and checks that it exists
-    AliasRepository(session).move(current.task, LATEST, current.version, expected=current.version)
+    AliasRepository(session).require(current.task, LATEST, current.version, lock=True)
+    TaskRepository(session).get(current.task)
 
 
 def _move_latest(session: Session, outcome: CarryOutcome, number: int) -> None:
