@@ -128,7 +128,7 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
             "prior_digest",
             "change",
         ),
-        "aliases": ("names",),
+        "aliases": ("names", "canary", "share", "canary_at"),
         "alias_history": ("names", "canary", "share"),
         "hypernetwork_versions": ("retired_at", "collected_at", "unlearning"),
         "tasks": ("last_version",),

@@ -123,7 +123,7 @@ def test_what_changes_while_it_is_judged_is_not_overwritten(
         return publishing.publish(services, outcome)
 
     monkeypatch.setattr(tasks, "publish", meanwhile)
-    said = {"deleted": "There is no", "moved": "mood@latest is now v2", "tuned": "now at version 3"}
+    said = {"deleted": "mood@latest does not exist", "moved": "mood@latest is now v2", "tuned": "now at version 3"}
     assert said[change.__name__] in refused(carry_task(tiny_services, "mood"))
     assert [everything(tiny_services)] == after
 

@@ -8,17 +8,12 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 WAITING = ("acceptance", "integration", "migration")  # folders whose tests wait for servers, workers and programs
 LONGEST = (  # files of these folders that take a minute or more
-    "test_tutorial.py",
-    "test_chaos.py",
     "test_workers.py",
     "test_learning_from_the_command_line.py",
     "test_deleting.py",
     "test_tuned_jobs.py",
     "test_tuned_attempts.py",
     "test_kills_and_a_full_disk.py",
-    "test_pages_in_a_browser.py",
-    "test_detached_worker.py",
-    "test_changing_a_task.py",
     "test_odd_streams.py",
     "test_deployment_commands.py",
     "test_s3.py",

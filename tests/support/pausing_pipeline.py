@@ -16,8 +16,6 @@ from onboard.registry.services import Services
 from onboard.train.settings import FewShotSettings, TuningSettings
 
 PAUSE_SECONDS = 300.0
-vars(training)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)
-vars(tuned)["TuningSettings"] = partial(TuningSettings, steps=3, most_steps=3, learning_rate=1e-7, z_learning_rate=1e-3)
 preload = pipeline.preload
 
 
@@ -27,7 +25,10 @@ def paused_at(home: Path) -> list[str]:
 
 
 def run(job: Job, services: Services, progress: Progress) -> None:
-    """Run a claimed job, with pauses."""
+    """Run a claimed job in few steps, with pauses. The settings change here: the tests import this module too."""
+    gentle = partial(TuningSettings, steps=3, most_steps=3, learning_rate=1e-7, z_learning_rate=1e-3)
+    vars(training)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)
+    vars(tuned)["TuningSettings"] = gentle
     pipeline.run(job, services, _Pausing(progress, services.settings.resolved_home))
 
 

@@ -198,6 +198,39 @@ def test_a_change_has_to_say_what_it_changes(door: TestClient, versions: list[Em
     assert problem(door.put(PRODUCTION, json={"version": 9}, headers={"If-None-Match": "*"}))[0] == 404
 
 
+def test_a_canary_is_started_changed_and_ended(door: TestClient, versions: list[EmbeddingVersion]) -> None:
+    made = door.put(PRODUCTION, json={"version": 1}, headers={"If-None-Match": "*"})
+    started = door.put(PRODUCTION, json={"version": 2, "share": 0.1}, headers={"If-Match": made.headers["etag"]})
+    assert (started.status_code, started.headers["etag"]) == (200, '"v1+v2:0.1"')
+    assert [started.json()[name] for name in ("version", "canary", "share")] == [1, 2, 0.1]
+    shown = door.get(PRODUCTION)
+    assert shown.headers["etag"] == started.headers["etag"]
+    assert [shown.json()[name] for name in ("version", "canary", "share")] == [1, 2, 0.1]
+    stale = {"If-Match": made.headers["etag"]}
+    assert problem(door.put(PRODUCTION, json={"version": 2}, headers=stale))[0] == 412
+    changed = door.put(PRODUCTION, json={"version": 2, "share": 0.5}, headers={"If-Match": shown.headers["etag"]})
+    assert changed.headers["etag"] == '"v1+v2:0.5"'
+    ended = door.put(PRODUCTION, json={"version": 2, "share": 0}, headers={"If-Match": changed.headers["etag"]})
+    assert (ended.headers["etag"], ended.json()["canary"]) == ('"v1"', None)
+
+
+@pytest.mark.parametrize(
+    ("version", "share", "code"), [(2, 1, 422), (2, 1.5, 422), (2, -0.1, 422), (2, "NaN", 422), (1, 0.1, 409)]
+)
+def test_a_share_that_makes_no_canary_is_refused(
+    door: TestClient, versions: list[EmbeddingVersion], version: int, share: Any, code: int
+) -> None:
+    door.put(PRODUCTION, json={"version": 1}, headers={"If-None-Match": "*"}).raise_for_status()
+    answer = door.put(PRODUCTION, json={"version": version, "share": share}, headers={"If-Match": '"v1"'})
+    assert answer.status_code == code, answer.text
+    assert door.get(PRODUCTION).json()["canary"] is None
+
+
+def test_a_canary_needs_an_alias_to_share_with(door: TestClient, versions: list[EmbeddingVersion]) -> None:
+    answer = door.put(PRODUCTION, json={"version": 2, "share": 0.1}, headers={"If-None-Match": "*"})
+    assert (answer.status_code, answer.json()["type"].rpartition(":")[2]) == (409, "canary-without-alias"), answer.text
+
+
 def test_of_two_promotes_at_once_one_wins(door: TestClient, versions: list[EmbeddingVersion]) -> None:
     door.put(PRODUCTION, json={"version": 1}, headers={"If-None-Match": "*"}).raise_for_status()
     ready, statuses = threading.Barrier(2), []

@@ -71,6 +71,27 @@ def test_tasks_mixed_in_one_batch_answer_as_one_at_a_time(predictor: Predictor) 
             assert answer.label == alone.label
 
 
+def test_a_canary_answers_its_share_of_an_aliass_texts_and_always_the_same_ones(
+    services: Services, tiny_base: Base
+) -> None:
+    add_version(services, tiny_base, "mood", ("sad", "happy"), ("sad", "happy"), z=embedding_of(5))
+    with services.database.write() as session:
+        aliases = AliasRepository(session)
+        aliases.move("mood", "production", 1)
+        aliases.start_canary("mood", "production", 2, 0.25)
+    texts = [f"film number {number}" for number in range(200)]
+
+    def versions(ref: str) -> list[int]:
+        inputs = [{"task": "mood", "ref": ref, "text": text} for text in texts]
+        return [answer.version for answer in Predictor(services).predict(inputs)]
+
+    shared = versions("production")
+    assert 30 <= shared.count(2) <= 70
+    assert set(shared) == {1, 2}
+    assert versions("production") == shared
+    assert set(versions("v1")) == {1}
+
+
 def test_no_row_is_scored_on_tries_of_tasks_that_its_part_has_not_or_beside_a_much_larger_one(
     predictor: Predictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
