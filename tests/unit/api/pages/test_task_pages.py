@@ -157,6 +157,23 @@ def test_who_saw_something_older_is_told_what_changed_meanwhile(browser: TestCli
         assert (answer.status_code, "is now v1" in answer.text) == (412, True)
 
 
+def test_a_canary_is_started_shown_with_its_comparison_and_ended(browser: TestClient, database: Database) -> None:
+    for _ in range(2):
+        publish(database, "mood")
+    assert browser.post("/tasks/mood/promote", data={"version": 1, "alias": "good"}).status_code == 303
+    form = {"version": 2, "alias": "good", "share": "10%", "seen": "good=v1"}
+    assert browser.post("/tasks/mood/promote", data={**form, "share": "10"}).status_code == 422
+    assert browser.post("/tasks/mood/promote", data=form).status_code == 303
+    page = browser.get("/tasks/mood").text
+    assert "v2 answers 10% of its texts as its canary" in page
+    assert 'href="/tasks/mood/compare?a=v1&amp;b=v2"' in page
+    (seen,) = set(re.findall(r'name="seen" value="(good=v1\+v2:[^"]+)"', page))
+    assert browser.post("/tasks/mood/promote", data={**form, "share": "0%", "seen": seen}).status_code == 303
+    page = browser.get("/tasks/mood").text
+    assert "as its canary" not in page
+    assert "good means v1" in page
+
+
 def test_a_text_is_answered_with_every_probability(browser: TestClient, page_app: FastAPI, database: Database) -> None:
     publish(database, "mood", labels=(EVIL, "good"), words=("bad", "good"))
     asked: list[Any] = []
