@@ -24,9 +24,9 @@ _SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local full = tonumber(ARGV[1])
-local known = redis.call('HMGET', KEYS[1], 'left', 'at')
+local bucket = redis.call('HMGET', KEYS[1], 'left', 'at')
 local left = full
-if known[1] then left = math.min(full, known[1] + math.max(0, now - known[2]) * full / 60) end
+if bucket[1] then left = math.min(full, bucket[1] + math.max(0, now - bucket[2]) * full / 60) end
 if left < 1 then return tostring((1 - left) * 60 / full) end
 if ARGV[2] == '1' then
   redis.call('HSET', KEYS[1], 'left', tostring(left - 1), 'at', string.format('%.6f', now))
@@ -56,7 +56,7 @@ class SharedBuckets:
         self._clock = clock
         self._guard = threading.Lock()
         self._away_until: float | None = None
-        url = re.sub("(?<=ssl_cert_reqs=CERT_)[A-Z]+", lambda found: found[0].lower(), url).replace("=CERT_", "=")
+        url = re.sub("(?<=ssl_cert_reqs=CERT_)[A-Z]+", lambda level: level[0].lower(), url).replace("=CERT_", "=")
         once = Retry(NoBackoff(), 1)  # the kept connection may be older than Redis
         self._redis = Redis.from_url(url, socket_timeout=_SECONDS, socket_connect_timeout=_SECONDS, retry=once)
         self._script: Any = self._redis.register_script(_SCRIPT)

@@ -49,14 +49,14 @@ def require_share(share: float) -> float:
 
 def parse_share(text: str) -> float:
     """Return the fraction of a percentage: 0.1 for "10%". Raises InputError, also if the percent sign is missing."""
-    given = text.strip()
-    percent = _PERCENT.fullmatch(given)
+    stripped = text.strip()
+    percent = _PERCENT.fullmatch(stripped)
     if percent is None:
-        if _NUMBER.fullmatch(given):
-            raise InputError("share-without-percent", field="share", given=given[:_SHOWN_CHARACTERS])
-        raise InputError("share-not-a-percentage", field="share", given=given[:_SHOWN_CHARACTERS])
+        if _NUMBER.fullmatch(stripped):
+            raise InputError("share-without-percent", field="share", given=stripped[:_SHOWN_CHARACTERS])
+        raise InputError("share-not-a-percentage", field="share", given=stripped[:_SHOWN_CHARACTERS])
     if float(percent[1]) > 100:
-        raise InputError("share-out-of-range", field="share", given=given[:_SHOWN_CHARACTERS])
+        raise InputError("share-out-of-range", field="share", given=stripped[:_SHOWN_CHARACTERS])
     return require_share(float(percent[1]) / 100)
 
 

@@ -70,9 +70,17 @@ class AliasRepository(Repository):
         )
         return dict(rows.all())
 
+    def state(self, task: str, alias: str) -> tuple[int | None, Canary | None]:
+        """Return the version that the alias points to and its canary; None for each that does not exist."""
+        statement = select(AliasRow.version, AliasRow.canary, AliasRow.share)
+        row = self._session.execute(statement.where(AliasRow.task == task, AliasRow.alias == alias)).one_or_none()
+        if row is None:
+            return None, None
+        return row.version, Canary(row.canary, row.share) if row.canary and row.share else None
+
     def canary(self, task: str, alias: str) -> Canary | None:
         """Return the canary of the alias, if it has one."""
-        return self.canaries(task).get(alias)
+        return self.state(task, alias)[1]
 
     def canaries(self, task: str) -> dict[str, Canary]:
         """Return the canary of every alias of the task that has one."""
@@ -91,8 +99,10 @@ class AliasRepository(Repository):
         rows = self._session.execute(statement)
         return {texts[task, alias]: Canary(version, share) for task, alias, version, share in rows if version and share}
 
-    def require(self, task: str, alias: str, expected: Expected | None, *, lock: bool = False) -> int | None:
-        """Return the alias's version if it is as expected.
+    def require(
+        self, task: str, alias: str, expected: Expected | None, *, lock: bool = False
+    ) -> tuple[int | None, Canary | None]:
+        """Return the alias's `state` if it is as expected.
 
         Args:
             expected: the version or tag that it must have; None allows any.
@@ -103,9 +113,9 @@ class AliasRepository(Repository):
         """
         if lock:
             self._lock(task)
-        present = self.find(task, alias)
-        require_unmoved(task, alias, present, expected, self.canary(task, alias))
-        return present
+        present, canary = self.state(task, alias)
+        _require_unmoved(task, alias, present, canary, expected)
+        return present, canary
 
     def start_canary(
         self,
@@ -133,11 +143,10 @@ class AliasRepository(Repository):
             PreconditionFailedError: the alias is not as expected.
         """
         require_alias(alias)
-        wanted = Canary(version, require_share(share))
-        self.require(task, alias, expected, lock=True)
+        canary = Canary(version, require_share(share))
+        _, current = self.require(task, alias, expected, lock=True)
         present = self.require_fit_for_canary(task, alias, version)
-        current = self.canary(task, alias)
-        if current == wanted:
+        if current == canary:
             return replace(self.history(task, alias, 1)[0], previous=present, actor=actor, reason=reason)
         values: dict[str, Any] = {"canary": version, "share": share}
         if current is None or current.version != version:
@@ -182,10 +191,9 @@ class AliasRepository(Repository):
             ConflictError: it has no canary, or another one.
             PreconditionFailedError: the alias is not as expected.
         """
-        present = self.require(task, alias, expected, lock=True)
+        present, current = self.require(task, alias, expected, lock=True)
         if present is None:
             raise NotFoundError("unknown-alias", task=task, alias=alias)
-        current = self.canary(task, alias)
         if current is None:
             raise ConflictError("no-canary", task=task, alias=alias)
         if version is not None and version != current.version:
@@ -213,8 +221,8 @@ class AliasRepository(Repository):
         statement = select(row.version, row.task_kind, row.pairs).where(
             row.task == task, row.version.in_((present, version))
         )
-        found = {number: (kind, pairs) for number, kind, pairs in self._session.execute(statement)}
-        (kind, pairs), (other_kind, other_pairs) = found[present], found[version]
+        inputs = {number: (kind, pairs) for number, kind, pairs in self._session.execute(statement)}
+        (kind, pairs), (other_kind, other_pairs) = inputs[present], inputs[version]
         facts: dict[str, Any] = {"task": task, "version": version, "present": present}
         if kind != other_kind:
             raise ConflictError("canary-kind-differs", kind=other_kind, present_kind=kind, **facts)
@@ -251,7 +259,7 @@ class AliasRepository(Repository):
         require_alias(alias)
         self._lock(task)
         self._require_version(task, version)
-        previous, canary = self.require(task, alias, expected), self.canary(task, alias)
+        previous, canary = self.require(task, alias, expected)
         present_names = self.names(task, alias)
         if isinstance(names, Kept):
             names = self._fitting(task, version, present_names)
@@ -289,11 +297,11 @@ class AliasRepository(Repository):
             ConflictError: no earlier version exists any more.
         """
         self._lock(task)
-        current = self.find(task, alias)
+        current, canary = self.state(task, alias)
         if current is None:
             raise NotFoundError("unknown-alias", task=task, alias=alias)
-        self.require(task, alias, expected)
-        if self.canary(task, alias) is not None:
+        _require_unmoved(task, alias, current, canary, expected)
+        if canary is not None:
             return self.end_canary(task, alias, actor=actor, because=because)
         before = self._line(task, alias)[:-1]
         if not before:
@@ -369,8 +377,8 @@ class AliasRepository(Repository):
             raise NotFoundError("unknown-version", task=task, version=version)
 
 
-def require_unmoved(
-    task: str, alias: str, present: int | None, expected: Expected | None, canary: Canary | None = None
+def _require_unmoved(
+    task: str, alias: str, present: int | None, canary: Canary | None, expected: Expected | None
 ) -> None:
     """Raise PreconditionFailedError if `expected` is given and differs from the current version or tag; 0 means none.
 

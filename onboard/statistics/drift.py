@@ -389,14 +389,14 @@ def _of_features(now: Sums, before: Sums) -> Difference | None:
     mean = (now.total + before.total) / (n + m)
     spread, axes = np.linalg.eigh((now.products + before.products) / (n + m) - np.outer(mean, mean))
     size = float(np.trace(now.products) + np.trace(before.products)) / (n + m)
-    told = spread > max(_LEAST_SPREAD * float(spread[-1]), _ROUNDED * size)
-    told[: -axes_of(m)] = False  # the largest are last
-    kept = int(told.sum())
+    compared = spread > max(_LEAST_SPREAD * float(spread[-1]), _ROUNDED * size)
+    compared[: -axes_of(m)] = False  # the largest are last
+    kept = int(compared.sum())
     freedom = n + m - kept - 1
     if not kept or freedom < kept:
         return None
-    apart = axes[:, told].T @ (now.total / n - before.total / m)
-    between = min(n * m / (n + m) ** 2 * float((apart**2 / spread[told]).sum()), 1 - _LEAST_SPREAD)
+    apart = axes[:, compared].T @ (now.total / n - before.total / m)
+    between = min(n * m / (n + m) ** 2 * float((apart**2 / spread[compared]).sum()), 1 - _LEAST_SPREAD)
     squared = between / (1 - between) * (n + m - 2) * (n + m) / (n * m)
     of_f = freedom / (kept * (n + m - 2)) * n * m / (n + m)  # times the squared distance it is F's
     chance = float(fdtri(kept, freedom, _CHANCE)) / of_f

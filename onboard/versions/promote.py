@@ -101,13 +101,13 @@ def _shared(
     session: Session, version: EmbeddingVersion, alias: str, share: float, expected: Expected | None, note: str
 ) -> AliasMove:
     """Let the version answer a share of the alias's texts."""
-    aliases, wanted = AliasRepository(session), Canary(version.version, share)
+    aliases = AliasRepository(session)
     before = aliases.canary(version.task, alias)
     shared = aliases.start_canary(
         version.task, alias, version.version, share, expected=expected, actor=actor(),
         reason=f"canary: {note}" if note else "canary",
     )  # fmt: skip
-    if before != wanted:
+    if before != Canary(version.version, share):
         facts = {"version": shared.version, "canary": version.version, "share": share}
         record(session, "alias.canary", f"{version.task}@{alias}", **facts)
     return shared
@@ -167,7 +167,7 @@ def meaning(database: Database, task: str, alias: str) -> tuple[int | None, Cana
     """Return the version of an alias and its canary; None if the alias does not exist. Raises NotFoundError (task)."""
     with database.read() as session:
         TaskRepository(session).get(task)
-        return AliasRepository(session).find(task, alias), AliasRepository(session).canary(task, alias)
+        return AliasRepository(session).state(task, alias)
 
 
 def alias_history(
@@ -180,7 +180,7 @@ def alias_history(
     """
     with database.read() as session:
         TaskRepository(session).get(task)
-        version, canary = AliasRepository(session).find(task, alias), AliasRepository(session).canary(task, alias)
+        version, canary = AliasRepository(session).state(task, alias)
         history = AliasRepository(session).history(task, alias, most)
     if version is None:
         raise NotFoundError("unknown-alias", task=task, alias=alias)

@@ -138,7 +138,7 @@ def of_kind(*kinds: str) -> list[str]:
     return [key for key, document in OBJECTS.items() if document["kind"] in kinds]
 
 
-def beside(key: str) -> dict[str, dict[str, Any]]:
+def rendered_with(key: str) -> dict[str, dict[str, Any]]:
     """All objects of the same release."""
     return chart(RELEASES[key.partition(": ")[0]])
 
@@ -240,12 +240,12 @@ def test_a_pod_is_restricted(key: str) -> None:
 @pytest.mark.parametrize("key", PODS)
 def test_a_pod_finds_its_settings_its_secrets_and_its_service_account(key: str) -> None:
     assert [source["configMapRef"]["name"] for source in container(PODS[key])["envFrom"]] == ["onboard"]
-    assert "ConfigMap/onboard" in beside(key)
+    assert "ConfigMap/onboard" in rendered_with(key)
     (secrets,) = [volume["secret"] for volume in pod(PODS[key])["volumes"] if "secret" in volume]
     assert secrets == {"secretName": SECRET["metadata"]["name"], "defaultMode": 0o440}
     assert {"onboard_database_url", "onboard_broker_url"} <= set(SECRET["stringData"])
     account = pod(PODS[key])["serviceAccountName"]
-    assert account == "default" or f"ServiceAccount/{account}" in beside(key)
+    assert account == "default" or f"ServiceAccount/{account}" in rendered_with(key)
     credentials = VALUES["settings"]["AWS_SHARED_CREDENTIALS_FILE"]
     assert credentials.removeprefix("/run/secrets/") in SECRET["stringData"]
 
@@ -266,7 +266,7 @@ def test_a_worker_has_time_to_leave_and_is_looked_at_as_the_image_says(key: str)
     annotations = worker["spec"]["template"]["metadata"]["annotations"]
     scraped = {name for name in annotations if name.startswith("prometheus.io/")}
     assert scraped == (
-        set() if "ServiceMonitor/onboard" in beside(key) else {"prometheus.io/scrape", "prometheus.io/port"}
+        set() if "ServiceMonitor/onboard" in rendered_with(key) else {"prometheus.io/scrape", "prometheus.io/port"}
     )
     assert annotations.get("prometheus.io/port", "9100") == "9100"
 
@@ -295,14 +295,14 @@ def test_the_api_is_asked_for_its_health_has_time_to_leave_and_knows_its_token(k
 
 @pytest.mark.parametrize("key", APIS)
 def test_the_service_finds_the_api_alone_and_may_ask_it_by_its_names(key: str) -> None:
-    service = beside(key)["Service/onboard-api"]
+    service = rendered_with(key)["Service/onboard-api"]
     assert chosen(key, service["spec"]["selector"]) == {API}
     (port,) = service["spec"]["ports"]
     assert port["targetPort"] == container(PODS[key])["ports"][0]["name"]
-    hosts = beside(key)["ConfigMap/onboard"]["data"]["ONBOARD_ALLOWED_HOSTS"].split()
+    hosts = rendered_with(key)["ConfigMap/onboard"]["data"]["ONBOARD_ALLOWED_HOSTS"].split()
     assert hosts[0] == service["metadata"]["name"]
-    if "Ingress/onboard-api" in beside(key):
-        (rule,) = beside(key)["Ingress/onboard-api"]["spec"]["rules"]
+    if "Ingress/onboard-api" in rendered_with(key):
+        (rule,) = rendered_with(key)["Ingress/onboard-api"]["spec"]["rules"]
         (path,) = rule["http"]["paths"]
         assert path["backend"]["service"] == {"name": service["metadata"]["name"], "port": {"name": port["name"]}}
         assert rule["host"] in hosts
@@ -328,7 +328,7 @@ def test_the_migration_runs_once_for_each_image() -> None:
 def test_a_disruption_budget_is_that_of_one_deployment_and_lets_nodes_be_drained(key: str) -> None:
     spec = OBJECTS[key]["spec"]
     (name,) = chosen(key, spec["selector"]["matchLabels"])
-    deployment = beside(key)[name]
+    deployment = rendered_with(key)[name]
     assert deployment["spec"]["selector"] == spec["selector"]
     assert spec.get("maxUnavailable", 1) >= 1
     assert spec.get("minAvailable", 0) < deployment["spec"].get("replicas", 1) or "maxUnavailable" in spec
@@ -372,9 +372,9 @@ def test_outgoing_connections_are_those_of_the_values_and_dns() -> None:
 
 @pytest.mark.parametrize("key", of_kind("ServiceMonitor"))
 def test_prometheus_finds_the_metrics_of_every_worker(key: str) -> None:
-    monitor, service = OBJECTS[key], beside(key)["Service/onboard-metrics"]
+    monitor, service = OBJECTS[key], rendered_with(key)["Service/onboard-metrics"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    others = [each for name, each in beside(key).items() if name == "Service/onboard-api"]
+    others = [each for name, each in rendered_with(key).items() if name == "Service/onboard-api"]
     assert not any(
         monitor["spec"]["selector"]["matchLabels"].items() <= each["metadata"]["labels"].items() for each in others
     )
@@ -414,10 +414,10 @@ def test_a_scaler_counts_the_queue_of_its_workers(key: str) -> None:
     (trigger,) = spec["triggers"]
     assert trigger["type"] == "postgresql"
     assert set(trigger["metadata"]) == {"query", "targetQueryValue", "activationTargetQueryValue"}
-    worker = JOBS.get(key) or beside(key)[f"Deployment/{spec['scaleTargetRef']['name']}"]
+    worker = JOBS.get(key) or rendered_with(key)[f"Deployment/{spec['scaleTargetRef']['name']}"]
     (queue,) = [word.partition("=")[2] for word in container(worker)["args"] if word.startswith("--queue=")]
     assert f"queue = '{queue}'" in trigger["metadata"]["query"]
-    assert f"TriggerAuthentication/{trigger['authenticationRef']['name']}" in beside(key)
+    assert f"TriggerAuthentication/{trigger['authenticationRef']['name']}" in rendered_with(key)
 
 
 def test_keda_alone_decides_about_the_number_of_workers_that_it_scales() -> None:
