@@ -67,10 +67,10 @@ def lora_scores(
     )
     steps = recipe.steps_for(len(rows.ids))
     falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 - step / steps)
-    for chosen in batches([len(tokens) for tokens in rows.ids], steps, recipe.batch, seed):
+    for batch_rows in batches([len(tokens) for tokens in rows.ids], steps, recipe.batch, seed):
         optimizer.zero_grad()
-        logits = curve.logits(_totals(engine, [rows.ids[row] for row in chosen], trie))
-        loss = _loss(logits, truth[chosen], weights[chosen])
+        logits = curve.logits(_totals(engine, [rows.ids[row] for row in batch_rows], trie))
+        loss = _loss(logits, truth[batch_rows], weights[batch_rows])
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         nn.utils.clip_grad_norm_([*trained, *curve.parameters], CLIP)
         optimizer.step()
@@ -134,8 +134,8 @@ def _all_totals(engine: Engine, ids: Sequence[Sequence[int]], trie: LabelTrie) -
     totals = torch.zeros(len(ids), trie.labels, device=engine.device)
     order = np.argsort([len(tokens) for tokens in ids], kind="stable")
     for start in range(0, len(order), SCORED_AT_ONCE):
-        chosen = order[start : start + SCORED_AT_ONCE]
-        totals[chosen] = _totals(engine, [ids[row] for row in chosen], trie)
+        batch_rows = order[start : start + SCORED_AT_ONCE]
+        totals[batch_rows] = _totals(engine, [ids[row] for row in batch_rows], trie)
     return totals
 
 

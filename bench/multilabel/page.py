@@ -83,8 +83,8 @@ def verdicts(results: Results) -> list[str]:
                     lines.append(unmeasured(what))
                     continue
                 pairs = len(_draws(results, rows, OURS) & _draws(results, rows, other))
-                found = f"{signed(gain)}, {counted(gain.tasks, 'task')}, {counted(pairs, 'draw')}"
-                lines.append(table_row(what, found, met(gain.value > 0)))
+                difference = f"{signed(gain)}, {counted(gain.tasks, 'task')}, {counted(pairs, 'draw')}"
+                lines.append(table_row(what, difference, met(gain.value > 0)))
     return lines
 
 

@@ -178,7 +178,7 @@ class Predictor:
         """Return the version of each row, or its error. Raises InputError."""
         resolved = self._versions.resolve({request.reference for request in requests}) if requests else {}
         of_rows = [_of_row(resolved[str(request.reference)], request) for request in requests]
-        chosen = require_fitting(requests, [one if isinstance(one, ServedVersion) else None for one in of_rows])
+        places_by_row = require_fitting(requests, [one if isinstance(one, ServedVersion) else None for one in of_rows])
         narrowed: dict[tuple[int, tuple[int, ...]], ServedVersion] = {}
         versions: dict[int, ServedVersion] = {}
         errors: dict[int, OnboardError] = {}
@@ -187,8 +187,8 @@ class Predictor:
                 errors[row] = served
             elif request.unknown and served.novelty is None:
                 errors[row] = _no_novelty(request, served)
-            elif row in chosen:
-                places = chosen[row]
+            elif row in places_by_row:
+                places = places_by_row[row]
                 if (id(served), places) not in narrowed:
                     narrowed[id(served), places] = served.among(places)
                 versions[row] = narrowed[id(served), places]
