@@ -33,6 +33,7 @@ from onboard.contract.base_folder import digest_of_files as digest_of_files
 from onboard.contract.base_folder import file_digest as file_digest
 from onboard.contract.base_folder import folder_digest as folder_digest
 from onboard.contract.base_folder import readable_base
+from onboard.data.hashes import merged
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import BaseDamagedError, BaseMissingError, InputError
@@ -166,10 +167,7 @@ class Base:
     @cached_property
     def known_rows(self) -> np.ndarray:
         """Sorted hashes of all rows that trained its hypernetwork, and so affect every embedding under it."""
-        import numpy as np
-
-        sources = list(self.trained_rows.values())
-        return np.unique(np.concatenate(sources)) if sources else np.empty(0, dtype=np.int64)
+        return merged(self.trained_rows.values())
 
     def knows(self, rows: np.ndarray) -> np.ndarray:
         """Return whether each of these row hashes (n,) trained its hypernetwork, without merging all rows as

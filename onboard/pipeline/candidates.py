@@ -10,11 +10,12 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.bases.fingerprints import unpack_fingerprint
+from onboard.data.hashes import in_sorted
 from onboard.domain.init import FINGERPRINT, Init, InitKind
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError
-from onboard.probe.candidates import NOTHING, Candidate, in_sorted, mean_candidate, random_candidate
+from onboard.probe.candidates import NOTHING, Candidate, mean_candidate, random_candidate
 from onboard.probe.prefilter import ANCHORS, prefilter
 from onboard.registry.services import Services
 from onboard.registry.versions import Startable, VersionRepository

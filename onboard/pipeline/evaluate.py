@@ -12,7 +12,7 @@ import numpy as np
 from onboard.contract.document import Metrics as MetricsDocument
 from onboard.contract.evaluations import PairedComparison
 from onboard.contract.report import Calibration, Confusion, LatestMove, ValidationKind
-from onboard.data.hashes import row_hashes, unseen
+from onboard.data.hashes import merged, row_hashes, unseen
 from onboard.domain.change import OF_LABELS
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
@@ -335,7 +335,7 @@ class Judged:
             trained.of(present, exactly=True), trained.of_start(self._start), trained.tuning(bench.head, exactly=True),
             bench.hashes(bench.dataset.train),
         ]  # fmt: skip
-        return drawn(unseen(rows, np.concatenate(known)))
+        return drawn(unseen(rows, merged(known)))
 
     def _probabilities(self, split: str) -> np.ndarray:
         if split not in self._made:

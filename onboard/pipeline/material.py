@@ -50,6 +50,7 @@ class Workbench:
         left_out: rows per split that are not used to judge, because the start of the training was trained on them.
         trained_at_once, scored_at_once: batch sizes that fit the GPU's memory.
         read: features of the rows read so far, by their token ids.
+        tokens: token ids of the texts tokenized so far.
         kept: features of rows that earlier jobs of the task have read, by `features_key`.
         prior: prior of the readout from earlier tasks; None without one.
     """
@@ -66,6 +67,7 @@ class Workbench:
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
     read: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+    tokens: dict[tuple[str, str | None], list[int]] = field(default_factory=dict)
     kept: Mapping[bytes, np.ndarray] = field(default_factory=dict)
     prior: PinnedPrior | None = None
     descriptions: Mapping[str, str] = field(default_factory=dict)
@@ -86,8 +88,13 @@ class Workbench:
         return np.ones(1, dtype=np.float32) if self.buckets is not None else label_weights(self.dataset)
 
     def encode(self, rows: Sequence[Example], max_tokens: int | None = None) -> list[list[int]]:
-        """Return token ids of rows, truncated to `max_tokens` if given."""
-        return self.engine.encoder.encode([(row.text_a, row.text_b) for row in rows], max_tokens)
+        """Return token ids of rows, truncated to `max_tokens` if given. Every text is tokenized once."""
+        texts = [(row.text_a, row.text_b) for row in rows]
+        if max_tokens is not None:
+            return self.engine.encoder.encode(texts, max_tokens)
+        unread = [text for text in dict.fromkeys(texts) if text not in self.tokens]
+        self.tokens.update(zip(unread, self.engine.encoder.encode(unread), strict=True))
+        return [self.tokens[text] for text in texts]
 
     def targets(self, rows: Sequence[Example]) -> np.ndarray:
         """Return the target distribution over labels or buckets of each row (n, K), float32."""

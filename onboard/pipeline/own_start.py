@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from onboard.contract.report import TrainingStart
+from onboard.data.hashes import in_sorted
 from onboard.domain.methods import LINEAR, OWN_START
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK
@@ -65,7 +66,7 @@ def _at_adapters(attempt: Attempt, alone: ProbeOutput, rows: np.ndarray) -> Prob
                 "generated_by": named.embedding,
             }
         ),
-        known=np.union1d(alone.known, rows[np.isin(rows, trained)]),
+        known=np.union1d(alone.known, rows[in_sorted(rows, trained)]),
     )
 
 

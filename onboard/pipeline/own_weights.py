@@ -10,6 +10,7 @@ import numpy as np
 
 from onboard.contract.checks import DatasetWarning
 from onboard.contract.report import TrainingFacts
+from onboard.data.hashes import in_sorted
 from onboard.data.splits import is_folded
 from onboard.domain.methods import LINEAR
 from onboard.model.batch import TrainingSet
@@ -19,7 +20,6 @@ from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.own_start import new_parameters
 from onboard.pipeline.readout import fit_and_compare, with_readout
 from onboard.pipeline.without_rows import readout_without_rows
-from onboard.probe.candidates import in_sorted
 from onboard.statistics.readout import Readout
 from onboard.storage.weights import pack_weights
 from onboard.train.crossvalidation import Fold, fold_of, in_a_fold, log_of, part_rows

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from onboard.contract.priors import Contribution, PriorUse
-from onboard.data.hashes import unpack_hashes
+from onboard.data.hashes import in_sorted, unpack_hashes
 from onboard.domain.label_set import ANSWERED_FROM
 from onboard.domain.prior import Taught, form_of
 from onboard.domain.task import EmbeddingVersion
@@ -58,11 +58,11 @@ def _sharing(services: Services, bench: Workbench, taught: Sequence[Taught]) -> 
     sharing = {
         lesson.task
         for lesson in taught
-        if lesson.shipped and np.isin(rows, bench.base.trained_rows.get(lesson.task, rows[:0])).any()
+        if lesson.shipped and in_sorted(rows, bench.base.trained_rows.get(lesson.task, rows[:0])).any()
     }
     for task, artifact in artifacts.items():
         known = _hashes.get(artifact, partial(_row_hashes, services, artifact))
-        if np.isin(rows, known).any():
+        if in_sorted(rows, known).any():
             sharing.add(task)
     return sharing
 

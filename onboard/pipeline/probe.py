@@ -10,6 +10,7 @@ import numpy as np
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.contract.report import TrainingStart
+from onboard.data.hashes import in_sorted
 from onboard.domain.dataset import Example
 from onboard.domain.init import InitKind
 from onboard.model.cost import Passes
@@ -17,7 +18,7 @@ from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.pipeline.outputs import ProbeOutput
 from onboard.pipeline.own_start import own_start
-from onboard.probe.candidates import ProbeResult, in_sorted
+from onboard.probe.candidates import ProbeResult
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.passes import probe_passes
@@ -90,8 +91,8 @@ def _known(attempt: Attempt, rows: np.ndarray, start: Iterable[str]) -> np.ndarr
     """Return the job's rows (sorted hashes) on which the start of the training or the head was trained."""
     bench = attempt.bench
     trained = TrainedRows(attempt.services, bench.base)
-    learned = np.isin(rows, np.concatenate([trained.of_start(start), trained.tuning(bench.head, exactly=True)]))
-    known: np.ndarray = rows[learned | in_sorted(rows, bench.base.known_rows)]
+    learned = (trained.of_start(start), trained.tuning(bench.head, exactly=True), bench.base.known_rows)
+    known: np.ndarray = rows[np.any([in_sorted(rows, hashes) for hashes in learned], axis=0)]
     return known
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from onboard.data.hashes import in_sorted
 from onboard.data.splits import is_folded
 from onboard.model.batch import TrainingSet
 from onboard.pipeline.attempt import Attempt
@@ -15,7 +16,6 @@ from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import train_own
 from onboard.pipeline.published import as_published
 from onboard.pipeline.readout import with_readout
-from onboard.probe.candidates import in_sorted
 from onboard.train.learning import Learned, Validation, learn
 from onboard.train.settings import FewShotSettings
 from onboard.train.suspects import warning_of

@@ -65,12 +65,3 @@ def random_candidate(size: int, seed: int) -> Candidate:
 def mean_candidate(embeddings: Sequence[np.ndarray]) -> Candidate:
     """Return the mean of embeddings (t,)."""
     return Candidate(MEAN, np.mean(embeddings, axis=0).astype(np.float32))
-
-
-def in_sorted(values: np.ndarray, ascending: np.ndarray) -> np.ndarray:
-    """Return which values (n,) occur in a sorted array, as (n,) of bool, by binary search."""
-    if not len(ascending):
-        return np.zeros(len(values), dtype=np.bool_)
-    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    found: np.ndarray = ascending[places] == values
-    return found

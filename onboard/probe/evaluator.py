@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from onboard.contract.report import CandidateScore
+from onboard.data.hashes import in_sorted
 from onboard.model.batched import mixed_edge_logits
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.scoring import LabelTrie, log_probabilities_among
-from onboard.probe.candidates import NOTHING, Candidate, in_sorted
+from onboard.probe.candidates import NOTHING, Candidate
 from onboard.probe.mapping import best_words, word_pool, words_without
 from onboard.statistics.student import student_interval
 

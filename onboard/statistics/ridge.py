@@ -5,7 +5,8 @@ The weights are regularized towards zero or towards given weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -130,10 +131,19 @@ class Path:
         predicted = np.zeros_like(self.y)
         counted = self.roots**2
         apart = self.roots * self.y - counted * ((self.roots * self.y).sum(0) / counted.sum())  # from the mean of y
-        for group in groups:
-            hat = (self.u[group] * shrunk) @ self.u[group].T
-            wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
-            rest = counted.sum() - counted[group].sum()
-            moved = apart[group].sum(0) / (rest + ridge)  # the mean of the rest, as shrunk by the ridge
-            predicted[group] = (self.y[group] - wrong) / self.roots[group] + moved + self.offset[group]
+        for rows in _of_one_size(groups):  # (g, m)
+            u = self.u[rows]  # (g, m, r)
+            hat = (u * shrunk) @ u.transpose(0, 2, 1)
+            wrong = np.linalg.solve(np.eye(rows.shape[1]) - hat, (self.y - fitted)[rows])
+            rest = counted.sum() - counted[rows].sum(1, keepdims=True)
+            moved = apart[rows].sum(1, keepdims=True) / (rest + ridge)  # the mean of the rest, as shrunk by the ridge
+            predicted[rows] = (self.y[rows] - wrong) / self.roots[rows] + moved + self.offset[rows]
         return predicted
+
+
+def _of_one_size(groups: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    """Groups with the same number m of rows, together (g, m): hundreds of small systems are solved in one call."""
+    by_size = defaultdict[int, list[np.ndarray]](list)
+    for group in groups:
+        by_size[len(group)].append(group)
+    return map(np.array, by_size.values())

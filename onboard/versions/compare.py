@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from onboard.contract.evaluations import Evidence
-from onboard.data.hashes import unseen
+from onboard.data.hashes import merged, unseen
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Dataset, Example, Label
 from onboard.domain.names import Reference
@@ -262,12 +262,10 @@ def _only_changed(pair: _Pair) -> SideBySide:
 
 def known_to(services: Services, base: Base, versions: Sequence[EmbeddingVersion]) -> np.ndarray:
     """Return sorted hashes of the rows that any of these versions was trained on."""
-    import numpy as np
-
     from onboard.versions.trained_rows import TrainedRows
 
     trained = TrainedRows(services, base)
-    return np.unique(np.concatenate([trained.of(version, exactly=True) for version in versions]))
+    return merged(trained.of(version, exactly=True) for version in versions)
 
 
 def unseen_by(

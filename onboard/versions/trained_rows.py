@@ -12,14 +12,14 @@ from functools import lru_cache
 import numpy as np
 
 from onboard.bases import Base
-from onboard.data.hashes import row_hashes, unpack_hashes
+from onboard.data.hashes import in_sorted, merged, row_hashes, unpack_hashes
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout, split_as
 from onboard.domain.dataset import Dataset
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import DamagedError, NotFoundError
-from onboard.probe.candidates import NOTHING, in_sorted
+from onboard.probe.candidates import NOTHING
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
@@ -108,14 +108,14 @@ class TrainedRows:
                 continue
             hashes.append(self._trained_on(current.dataset_digest, current if exactly else None))
             waiting += self._versions(current.parents)
-        return np.unique(np.concatenate(hashes))
+        return merged(hashes)
 
     def of_start(self, names: Iterable[str]) -> np.ndarray:
-        """Return hashes of the rows that trained the embeddings with these names; exactly, as in `own`.
+        """Return sorted hashes of the rows that trained the embeddings with these names; exactly, as in `own`.
 
         Deleted versions and names without a task have no rows.
         """
-        return np.concatenate([NOTHING, *(self.own(version, exactly=True) for version in self._versions(names))])
+        return merged(self.own(version, exactly=True) for version in self._versions(names))
 
     def tuning(self, version: int, *, exactly: bool = False) -> np.ndarray:
         """Return sorted hashes of the rows that tuned this hypernetwork version or its ancestors; `exactly` as in
@@ -151,7 +151,7 @@ class TrainedRows:
                 hashes.append(self._trained_on(dataset, by))
             except NotFoundError:  # its task was deleted, including its rows
                 continue
-        return np.unique(np.concatenate(hashes))
+        return merged(hashes)
 
     def _trained_on(self, digest: str, version: EmbeddingVersion | None) -> np.ndarray:
         """Return hashes of a dataset's training rows, without those held out of the given version.

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from evaluators import evaluator_of
-from hypothesis import given
-from hypothesis import strategies as st
 from support.published import embedding_of
 
 from onboard.data.hashes import row_hashes
@@ -21,7 +19,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.probe import evaluator as evaluators
-from onboard.probe.candidates import Candidate, ProbeResult, in_sorted, mean_candidate, random_candidate
+from onboard.probe.candidates import Candidate, ProbeResult, mean_candidate, random_candidate
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, ProbedTask, at_best_temperature
 from onboard.probe.settings import ProbeSettings
@@ -249,10 +247,3 @@ def test_the_probe_can_be_stopped_before_every_batch(evaluator: Make) -> None:
     with pytest.raises(CancelledError):
         exhaustively(measured, [Candidate(f"t{seed}@v1", embedding_of(seed)) for seed in range(20)])
     assert len(calls) == 2
-
-
-@given(st.lists(st.integers(-9, 9)), st.sets(st.integers(-9, 9)))
-def test_what_stands_among_many_in_order_is_found(values: list[int], many: set[int]) -> None:
-    among = np.array(sorted(many), dtype=np.int64)
-    standing = in_sorted(np.array(values, dtype=np.int64), among)
-    assert standing.tolist() == [value in many for value in values]
