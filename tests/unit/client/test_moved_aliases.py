@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import json
 from typing import Any
 
 import httpx
@@ -9,7 +12,8 @@ import pytest
 from fake_service import Answer, FakeService, answer, problem, status
 from support.refusals import refused as error_of
 
-from onboard.client import Onboard
+from onboard.client import AsyncOnboard, Onboard
+from onboard.contract.versions import AliasMoveDocument
 from onboard.errors import UnavailableError
 
 PATH = "/v1/tasks/paws/aliases/production"
@@ -84,3 +88,19 @@ def test_a_move_whose_answer_was_lost_is_found_in_the_history_after_the_last_att
         with error_of("alias-moved-meanwhile"):
             client.promote("paws@v2", "production")
     assert (service.asked("PUT"), pauses) == ([PATH], [])
+
+
+@pytest.mark.parametrize("kind", [Onboard, AsyncOnboard])
+def test_a_canary_is_ordered_by_its_share(service: FakeService, kind: type[Onboard | AsyncOnboard]) -> None:
+    service.routes["GET", PATH] = answer({"history": [BEFORE]})
+    service.routes["PUT", PATH] = answer({**BEFORE, "canary": 2, "share": 0.1})
+    client = kind("https://service.test", transport=httpx.MockTransport(service))
+
+    async def promoted() -> AliasMoveDocument:
+        moved = client.promote("paws@v2", "production", share=0.1)
+        return await moved if inspect.isawaitable(moved) else moved
+
+    move = asyncio.run(promoted())
+    assert (move.version, move.canary, move.share) == (1, 2, 0.1)
+    (order,) = [request for request in service.requests if request.method == "PUT"]
+    assert json.loads(order.content) == {"version": 2, "if_better": False, "share": 0.1}
