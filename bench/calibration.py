@@ -52,6 +52,8 @@ TARGETS: Final = ("boolq", "cb", "imdb", "paws", "scitail", "trec", "yelp_polari
 WITH_EMBEDDING: Final = ("airline_complaint", "asset_simpler", "epitome_exploration", "suggestion_mining")
 TESTS: Final[Mapping[str, int]] = {"wide": 300, "target": 1000}  # test rows at most
 DEVIATIONS: Final = (0.1, 0.2, DEVIATION, 0.5, inf)  # of the prior, ln T; infinite: the rows alone
+BEST: Final = "best"  # the temperature that the test rows would choose
+_DRAWS: Final = 50
 BARS: Final = {  # by part: of what, of how many rows, the error at most
     "held-out": ("held-out tasks at n = 32, readout alone", 32, 0.06),
     "default": ("held-out tasks at n = 32, embedding and readout", 32, 0.06),
@@ -143,21 +145,32 @@ def errors(said: Said, truth: np.ndarray, columns: Sequence[int], labels: int) -
         labels: how many the task has.
     """
     chosen = {str(width): fit_temperature(said.evidence, said.targets, width) for width in DEVIATIONS}
-    temperatures = {"none": 1.0, **chosen}
+    known = np.isin(truth, columns)
+    one_hot = (truth[known][:, None] == np.asarray(columns)).astype(float)
+    temperatures = {"none": 1.0, **chosen, BEST: fit_temperature(said.test[known], one_hot, inf)}
     error, loss = {}, {}
     for name, temperature in temperatures.items():
         probabilities = np.zeros((len(truth), labels))
         probabilities[:, columns] = tempered(said.test, temperature)
-        known = np.isin(truth, columns)
         error[name] = round(calibration_error(truth, probabilities), 4)
         loss[name] = round(float(row_log_loss(truth[known], probabilities[known]).mean()), 4)
+        if name == str(DEVIATION):
+            chance = chance_error(probabilities)
     return {
         "tests": len(truth),
         "evidence": len(said.evidence),
         "temperature": temperatures,
         "error": error,
         "loss": loss,
+        "chance": round(chance, 4),
     }
+
+
+def chance_error(probabilities: np.ndarray) -> float:
+    """The calibration error of probabilities (m, K) whose labels are drawn from them: perfect, on so few rows."""
+    rng, below = np.random.default_rng(0), probabilities.cumsum(1)
+    drawn = (rng.random((_DRAWS, len(probabilities), 1)) * below[:, -1:] > below).sum(2)  # (draws, m)
+    return float(np.mean([calibration_error(truth, probabilities) for truth in drawn]))
 
 
 def _read_out(cell: Cell) -> Said:
@@ -196,19 +209,22 @@ def page(parts: Mapping[str, Sequence[Row]], words: Sequence[str]) -> str:
         f"`{command_of('calibration', words)}`; every run stands in "
         "[calibration.jsonl](calibration.jsonl). Calibration error in 15 bins "
         "([Guo et al. 2017](https://arxiv.org/abs/1706.04599)) and beside it the loss in nats, means over tasks and "
-        "draws. On so few test rows perfect probabilities have an error of some 0.03 to 0.05, too. \"none\" is "
+        "draws. \"none\" is "
         "temperature 1; the others are chosen on rows that did not train what answers, under a prior on ln T of that "
         "deviation, \"inf\" by the rows alone. The service's is bold. Held-out tasks chose it, on the test rows "
         "that are shown, so that its figures there are a little too good; the targets were measured once, with what "
-        "was chosen.", "",
+        "was chosen. \"best\" is the temperature that the test rows themselves would choose, which no rule can know. "
+        "\"chance\" is the error of the service's probabilities if the labels were drawn from them.", "",
     ]  # fmt: skip
     names = ("none", *map(str, DEVIATIONS))
-    head = [f"**{name}**" if name == str(DEVIATION) else name for name in names]
+    head = [f"**{name}**" if name == str(DEVIATION) else name for name in (*names, BEST, "chance")]
     rows = []
     for part, of_part in parts.items():
         for n in sorted({row["rows"] for row in of_part}):
             at = [row for row in of_part if row["rows"] == n]
-            cells = [f"{_mean(at, 'error', name):.3f} / {_mean(at, 'loss', name):.3f}" for name in names]
+            cells = [_both(at, name) for name in names]
+            whole = all("chance" in row for row in at)  # earlier runs lack the last two columns
+            cells += [_both(at, BEST), f"{np.mean([row['chance'] for row in at]):.3f}"] if whole else [NONE, NONE]
             tasks = len({row["task"] for row in at})
             rows.append([_TITLES[part], n, f"{counted(tasks, 'task')}, {counted(len(at), 'run')}", *cells])
     lines += table(["what", "rows", "measured", *head], rows)
@@ -226,6 +242,10 @@ _TITLES: Final = {
     "held-out": "held-out tasks, readout alone", "default": "held-out tasks, embedding and readout",
     "targets": "the seven targets, embedding and readout",
 }  # fmt: skip
+
+
+def _both(rows: Sequence[Row], name: str) -> str:
+    return f"{_mean(rows, 'error', name):.3f} / {_mean(rows, 'loss', name):.3f}"
 
 
 def _mean(rows: Iterable[Row], what: str, name: str) -> float:
