@@ -25,23 +25,19 @@ from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.kept_features import kept_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.prior import pinned_prior
-from onboard.pipeline.slot import take_slot
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
 
 
 def check_stage(job: Job, services: Services, progress: Progress) -> Attempt:
-    """Load the inputs of the job. A job that will certainly tune takes the slot first, before any computation."""
+    """Load the inputs of the job."""
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
     base = register_base(services, pinned_base(job.spec, services.device))
     _require_turn(job, services)
     if job.spec.without_embedding:  # no later head affects it: judge and pin it as if only the first one existed
         base = replace(base, head=FIRST_HYPERNETWORK)
-    if job.spec.tune_hypernetwork == "always":
-        progress.raise_if_cancelled_or_fenced()
-        take_slot(services, job.id, base)
     bench = prepare(job.spec, services, base)
     bench = replace(bench, kept=kept_features(services, job.spec.task, base.digest))
     if job.spec.readout != "never":
@@ -57,17 +53,25 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Attempt:
 
 
 def _require_turn(job: Job, services: Services) -> None:
-    """Raise SlotTakenError while the job whose labels this one corrects is unfinished: its version comes first."""
+    """Raise SlotTakenError while an unfinished job has to be published first.
+
+    The job whose labels this one corrects comes first. Jobs that rebuild versions without a deleted task and may tune
+    run in their order, so that every hypernetwork is tuned from the one before it.
+    """
     change = job.spec.change
-    if change is None or change["job"] is None or not job.spec.new_labels:
-        return
-    try:
-        with services.database.read() as session:
-            before = JobRepository(session).get(change["job"])
-    except NotFoundError:  # old jobs are deleted
-        return
-    if not before.state.finished:
-        raise SlotTakenError("earlier-change-open", holder=before.id, task=job.spec.task)
+    with services.database.read() as session:
+        jobs = JobRepository(session)
+        if change is not None and change["job"] is not None and job.spec.new_labels:
+            try:
+                before = jobs.get(change["job"])
+            except NotFoundError:  # old jobs are deleted
+                return
+            if not before.state.finished:
+                raise SlotTakenError("earlier-change-open", holder=before.id, task=job.spec.task)
+        if job.spec.options.get("replaces") and job.spec.tune_hypernetwork != "never":
+            earlier = jobs.rebuilding_before(job)
+            if earlier is not None:
+                raise SlotTakenError("earlier-rebuilding-open", holder=earlier)
 
 
 def pinned_base(spec: JobSpec, device: str) -> Base:

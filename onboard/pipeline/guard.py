@@ -21,7 +21,6 @@ from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outcome import JobOutcome, taken, tuned_weights
 from onboard.pipeline.outputs import GuardOutput, ProbeOutput, ProposedStep, TrainOutput
-from onboard.pipeline.slot import take_slot
 from onboard.pipeline.tune import folds_after
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
@@ -30,12 +29,7 @@ from onboard.versions.trained_rows import TrainedRows
 
 
 def guard_stage(attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, tuned: ProposedStep) -> GuardOutput:
-    """Find the share of the step that harms no earlier task, and check whether the new task benefits from it.
-
-    Raises:
-        SlotTakenError, HeadMovedError: see `take_slot`.
-    """
-    take_slot(attempt.services, attempt.job.id, attempt.base)
+    """Find the share of the step that harms no earlier task, and check whether the new task benefits from it."""
     versions = protected(attempt.services, attempt.bench.base, attempt.base, attempt.job.spec.task)
     judgement = _judged(attempt, tuned_weights(attempt, tuned), versions, tuned.z)
     output = GuardOutput(
@@ -96,6 +90,19 @@ def _gained(
         f"{said}." if keep else f"{said}: the result is as good without the step, so the hypernetwork does not change."
     )
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": count, "reason": reason}
+
+
+def given_up(tuned: ProposedStep, reason: str) -> GuardOutput:
+    """Return a refusal of the step that no task is the reason for."""
+    return GuardOutput(
+        guard=GuardVerdict(verdict="rejected", share=0.0, reason=reason, tasks=()),
+        share=0.0,
+        considered=(),
+        tuning=tuned.tuning.model_copy(update={"kept": False, "reason": reason}),
+        folds=None,
+        label_next=None,
+        numbers={"verdict": "rejected", "share": 0.0, "tasks": 0},
+    )
 
 
 def guard_newcomers(

@@ -108,6 +108,53 @@ def test_embeddings_and_weights_become_those_of_a_history_without_the_task(
     assert not services.artifacts.has(forgotten.digest)
 
 
+def test_a_step_that_was_moved_onto_the_head_of_the_task_is_tuned_again_without_it(
+    desk: Desk, without: Desk, tiny_base: Base, gently: None
+) -> None:
+    services = desk.services
+    desk.learn(OTHER, "other", init="random")
+    desk.submit(CHILD, "child", init="random", tune_hypernetwork="always")
+    child, meanwhile = desk.claim(), [lambda: desk.learn(GONE, "gone", init="random", tune_hypernetwork="always")]
+
+    def hook(what: str, name: str) -> None:
+        if (what, name) == ("finished", "tune") and meanwhile:
+            meanwhile.pop()()
+
+    desk.run(child, HookedProgress(hook))
+    with services.database.read() as session:
+        line = BaseRepository(session).hypernetworks(tiny_base.digest)
+    assert [(head.version, head.parent, head.metrics.get("tuning", {}).get("moved_from")) for head in line] == [
+        (1, None, None), (2, 1, None), (3, 2, 1),
+    ]  # fmt: skip
+    done = delete_task(services, "gone", unlearning=True).to_document().to_json()
+    assert [head["version"] for head in done["descendants"]["hypernetworks"]] == [2, 3]
+    assert done["unlearning"]["reverted"] == [{"base_digest": tiny_base.digest, "from": 3, "to": 1}]
+    assert [rebuilt["versions"] for rebuilt in done["unlearning"]["rebuilding"]] == [["child@v1"]]
+    run_all(desk)
+
+    without.learn(OTHER, "other", init="random")
+    without.learn(CHILD, "child", init="random", tune_hypernetwork="always")
+    assert numbers(desk, "child") == numbers(without, "child")
+    assert (head_of(services, tiny_base), head_of(without.services, tiny_base)) == (4, 2)
+    assert weights(services, tiny_base, 4) == weights(without.services, tiny_base, 2)
+
+
+def test_hypernetworks_are_tuned_again_in_the_order_in_which_their_rebuilding_was_queued(
+    desk: Desk, tiny_base: Base, gently: None
+) -> None:
+    desk.learn(GONE, "gone", init="random")
+    for rows, task in ((CHILD, "child"), (GRANDCHILD, "grandchild")):
+        desk.learn(rows, task, init="gone", tune_hypernetwork="always")
+    delete_task(desk.services, "gone", unlearning=True)
+    first, second = desk.claim(), desk.claim(pid=2)
+    assert (first.spec.task, second.spec.task) == ("child", "grandchild")
+    with refused("earlier-rebuilding-open", holder=first.id):
+        desk.run(second)
+    desk.run(first)
+    desk.run(second)
+    assert desk.version("child").hypernetwork_version + 1 == desk.version("grandchild").hypernetwork_version
+
+
 def test_the_rebuilt_version_takes_over_every_alias_whatever_the_comparison_says(desk: Desk) -> None:
     desk.learn(GONE, "gone", init="random")
     for seed in (0, 1, 2):
