@@ -50,6 +50,7 @@ class Workbench:
         left_out: rows per split that are not used to judge, because the start of the training was trained on them.
         trained_at_once, scored_at_once: batch sizes that fit the GPU's memory.
         read: features of the rows read so far, by their token ids.
+        answered: answers of earlier tasks under the hypernetworks that they were learned under, see `guard`.
         kept: features of rows that earlier jobs of the task have read, by `features_key`.
         prior: prior of the readout from earlier tasks; None without one.
     """
@@ -66,6 +67,7 @@ class Workbench:
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
     read: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+    answered: dict[bytes, np.ndarray] = field(default_factory=dict)
     kept: Mapping[bytes, np.ndarray] = field(default_factory=dict)
     prior: PinnedPrior | None = None
     descriptions: Mapping[str, str] = field(default_factory=dict)

@@ -43,7 +43,7 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 
 MOST_STARTS: Final = 3  # of an attempt, if its base's head moves while it runs
-MOST_MOVES: Final = 5  # of a tuning step to a newer head, each judged by the guard
+MOST_MOVES: Final = 8  # of a tuning step to a newer head, each judged by the guard
 _MOVED_ON: Final = (
     "The hypernetwork moved from version {old} to {new} while this job tuned it, and moved again each of the {times} "
     "times that the guard judged the step on a newer version. Only the embedding is published. Submit again to tune it."
@@ -175,7 +175,8 @@ def _chosen(learned: _Learned) -> _Learned:
 def _guarded(learned: _Learned, *, last: bool) -> _Learned:
     """Let the guard judge the tuning step on the current head; if the head has moved, the step is moved there first.
 
-    If the step is refused, the embedding alone remains, under the head that it was learned under.
+    A step that was judged before is tried with the accepted share and smaller ones. If it is refused, the embedding
+    alone remains, under the head that it was learned under.
 
     Args:
         learned: outputs of the stages before.
@@ -205,9 +206,14 @@ def _guarded(learned: _Learned, *, last: bool) -> _Learned:
 
 
 def _judged_on(on: StepOn, learned: _Learned) -> GuardOutput:
-    probed, trained = learned.probed, learned.trained
-    guard = partial(guard_stage, on.attempt, probed, trained, on.step)
-    return on.attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, on.step)
+    probed, trained, earlier = learned.probed, learned.trained, learned.guarded
+    most = 1.0 if earlier is None else earlier.share
+    guard = partial(guard_stage, on.attempt, probed, trained, on.step, most)
+    guarded = on.attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, on.step)
+    if earlier is None:
+        return guarded
+    objections = (*earlier.guard.objections, *guarded.guard.objections)
+    return replace(guarded, guard=guarded.guard.model_copy(update={"objections": objections}))
 
 
 def _given_up(learned: _Learned, reason: str) -> _Learned:
