@@ -21,7 +21,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
@@ -45,6 +45,7 @@ PER_HOUR: Final = 1_000.0
 TUNED_SHARE: Final = 0.2
 WANTED_LOST_SECONDS: Final = 60.0  # at the 99th percentile
 WANTED_GIVEN_UP: Final = 0.02  # of accepted tunings
+_Way = Callable[[Sequence[float], Sequence[bool], Lengths], list[Outcome]]
 _CORES: Final = 2  # of a worker; stream.jsonl has core seconds
 _MODEL_HOURS: Final = 100
 
@@ -96,7 +97,8 @@ def tuned_stages(stages: Mapping[str, float], stream: str) -> tuple[dict[str, fl
     rows = [row for line in stream.splitlines() if (row := json.loads(line))["method"] == "guarded"]
 
     def seconds(*parts: str) -> float:
-        return round(statistics.median(sum(row["seconds"][part] for part in parts) for row in rows) / _CORES, 1)
+        of_rows = [float(sum(row["seconds"][part] for part in parts)) for row in rows]
+        return round(statistics.median(of_rows) / _CORES, 1)
 
     before = {stage: taken for stage, taken in stages.items() if stage in BEFORE}
     after = {stage: taken for stage, taken in stages.items() if stage not in (*BEFORE, "tune")}
@@ -175,7 +177,9 @@ def modelled(stages: Mapping[str, float], accepted: float) -> dict[str, dict[str
         tune=stages["tune"], guard=stages["guard"], again=stages["guard"] / 2,
         after=sum(taken for stage, taken in stages.items() if stage not in (*BEFORE, "tune", "guard")),
     )  # fmt: skip
-    ways = {SLOT: behind_slot, MOVED: partial(moved_on, most=MOST_MOVES), BATCHES: in_batches}
+    ways: dict[str, _Way] = {
+        SLOT: behind_slot, MOVED: partial(moved_on, most=MOST_MOVES), BATCHES: in_batches,
+    }  # fmt: skip
     found = dict[str, dict[str, Any]]()
     for how, way in ways.items():
         draw, outcomes = random.Random(0), list[Outcome]()

@@ -158,7 +158,7 @@ JOBS: Final[Mapping[str, Message]] = {
         "No action is needed: this job continues afterwards. See the other one: onboard jobs show {holder}",
     ),
     "earlier-rebuilding-open": Message(
-        "Job {holder} rebuilds an earlier version, and may tune the hypernetwork that this job continues with.",
+        "Job {holder} rebuilds an earlier version and may tune the hypernetwork that this job starts from.",
         "No action is needed: this job continues afterwards. See the other one: onboard jobs show {holder}",
     ),
 }

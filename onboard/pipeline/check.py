@@ -25,6 +25,7 @@ from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.kept_features import kept_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.prior import pinned_prior
+from onboard.pipeline.rebuilding import require_turn_to_tune
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
@@ -36,6 +37,8 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Attempt:
     progress.stage_started(Stage.CHECK)
     base = register_base(services, pinned_base(job.spec, services.device))
     _require_turn(job, services)
+    if job.spec.tune_hypernetwork == "always":
+        require_turn_to_tune(job, services)
     if job.spec.without_embedding:  # no later head affects it: judge and pin it as if only the first one existed
         base = replace(base, head=FIRST_HYPERNETWORK)
     bench = prepare(job.spec, services, base)
@@ -53,25 +56,17 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Attempt:
 
 
 def _require_turn(job: Job, services: Services) -> None:
-    """Raise SlotTakenError while an unfinished job has to be published first.
-
-    The job whose labels this one corrects comes first. Jobs that rebuild versions without a deleted task and may tune
-    run in their order, so that every hypernetwork is tuned from the one before it.
-    """
+    """Raise SlotTakenError while the job whose labels this one corrects is unfinished: its version comes first."""
     change = job.spec.change
-    with services.database.read() as session:
-        jobs = JobRepository(session)
-        if change is not None and change["job"] is not None and job.spec.new_labels:
-            try:
-                before = jobs.get(change["job"])
-            except NotFoundError:  # old jobs are deleted
-                return
-            if not before.state.finished:
-                raise SlotTakenError("earlier-change-open", holder=before.id, task=job.spec.task)
-        if job.spec.options.get("replaces") and job.spec.tune_hypernetwork != "never":
-            earlier = jobs.rebuilding_before(job)
-            if earlier is not None:
-                raise SlotTakenError("earlier-rebuilding-open", holder=earlier)
+    if change is None or change["job"] is None or not job.spec.new_labels:
+        return
+    try:
+        with services.database.read() as session:
+            before = JobRepository(session).get(change["job"])
+    except NotFoundError:  # old jobs are deleted
+        return
+    if not before.state.finished:
+        raise SlotTakenError("earlier-change-open", holder=before.id, task=job.spec.task)
 
 
 def pinned_base(spec: JobSpec, device: str) -> Base:

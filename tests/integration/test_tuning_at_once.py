@@ -14,7 +14,9 @@ from support.tuned_jobs import TUNED, line_of, record_of
 from onboard.bases import Base
 from onboard.contract.guard import GuardedTask, GuardVerdict
 from onboard.domain.job import Job, JobState
+from onboard.guard import Step, guard
 from onboard.hypernetworks.engines import hypernetwork_at
+from onboard.model.engine import Engine
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import moved_head as moving
 from onboard.pipeline import run as pipeline
@@ -55,7 +57,7 @@ def heads(services: Services, base: Base) -> list[tuple[int, int | None]]:
 def test_a_second_tuning_runs_while_the_first_computes_and_both_become_heads(
     desk: Desk, tiny_services: Services, tiny_base: Base, rows: int
 ) -> None:
-    job, ended = submitted(desk, rows), []
+    job, ended = submitted(desk, rows), list[JobState]()
 
     def other() -> None:
         desk.submit(opinions(24, start=ELSEWHERE), "other", init="sst2", tune_hypernetwork="always")
@@ -90,13 +92,12 @@ def test_a_head_that_moves_after_the_guard_is_met_by_a_second_judgement_and_no_s
 def test_what_the_guard_judged_on_the_new_head_is_what_becomes_the_head(
     desk: Desk, tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = []
+    judged: list[Step] = []
 
-    def seen(engine: object, step: guarded.Step, *rest: object, **named: object) -> GuardVerdict:
+    def seen(engine: Engine, step: Step, *rest: Any, **named: Any) -> GuardVerdict:
         judged.append(step)
-        return guard(engine, step, *rest, **named)  # type: ignore[arg-type]
+        return guard(engine, step, *rest, **named)
 
-    guard = guarded.guard
     monkeypatch.setattr(guarded, "guard", seen)
     result = desk.run(submitted(desk), once_after("evaluate", lambda: tuned_head(tiny_services, tiny_base, scale=1e-6)))
     assert (result.result or {})["guard"]["share"] == 1
@@ -191,7 +192,7 @@ def test_a_step_that_cannot_be_moved_in_any_start_is_given_up_and_the_embedding_
 def test_a_worker_that_dies_between_judgement_and_swap_leaves_the_head_to_the_next_attempt(
     desk: Desk, tiny_services: Services, tiny_base: Base
 ) -> None:
-    job, guards = submitted(desk), []
+    job, guards = submitted(desk), list[str]()
 
     def hook(what: str, name: str) -> None:
         if (what, name) == ("finished", "evaluate") and len(guards) == 1:
