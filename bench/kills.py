@@ -4,7 +4,7 @@
 
 A real attempt on a base of random weights is killed so often in each of the three stages, at a place drawn from a seed:
 before any of the stage's statements of SQL, artifacts, steps or batches. Then a second attempt goes on. Looked at after
-both: head, line of hypernetworks, versions, slot, and the weights of everything that was published before. Exits with 1
+both: head, line of hypernetworks, versions, and the weights of everything that was published before. Exits with 1
 when something is lost, doubled or half.
 """
 
@@ -47,7 +47,6 @@ from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.registry.leases import LeaseRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
 from onboard.settings import Settings
@@ -247,13 +246,11 @@ def _looked_at(services: Services, base: Base, before: dict[str, str]) -> tuple[
         head, line = bases.get(base.digest).head, bases.hypernetworks(base.digest)
         mood = versions.list(task="mood")
         job = JobRepository(session).list(task="mood")[0]
-        slot = LeaseRepository(session).holder(f"tuning {base.digest}")
         earlier = [versions.resolve(name) for name in EARLIER]
     holds_by_fault = {
         "the line has another head": [row.version for row in line] == list(range(1, head + 1)),
         "version and head do not belong together": [row.hypernetwork_version for row in mood] == [2] * (head - 1),
         "the job's state does not fit": (job.state is JobState.SUCCEEDED) == (head == 2),
-        "the slot is still taken": slot is None,
         "an earlier version moved": all(version.hypernetwork_version == 1 for version in earlier),
         "somebody was not guarded": head == 1 or _guarded(line[-1].metrics) == set(EARLIER),
         "weights are not what they were": made_weights(services, base) == before,
@@ -297,7 +294,7 @@ def page(document: dict[str, Any]) -> str:
         "",
         "A job that tunes the hypernetwork is killed while it tunes, is guarded, or is published: before a statement "
         "of SQL, an artifact, a step or a batch that is drawn from a seed. A second attempt goes on. After both are "
-        "looked at: the head and its line, the versions, the slot, who was guarded, and the bytes of the weights that "
+        "looked at: the head and its line, the versions, who was guarded, and the bytes of the weights that "
         "are generated for everything that was published before.",
         "",
         f"`{document['command']}`, SQLite. [Numbers](kills.json).",

@@ -78,7 +78,9 @@ def _facts(document: HypernetworkDetail) -> Iterator[str]:
     yield f"hypernetwork v{number} of base {document.base}{', the head' if document.head else ''}"
     yield f"digest  {document.digest}"
     if document.parent is not None:
-        yield f"tuned from v{document.parent}{' by job ' + document.job if document.job else ''}"
+        moved_from = (document.metrics.get("tuning") or {}).get("moved_from")
+        line = f"v{document.parent}" if moved_from is None else f"v{moved_from} and moved onto v{document.parent}"
+        yield f"tuned from {line}{' by job ' + document.job if document.job else ''}"
     if document.collected_at:
         yield f"collected {document.collected_at}because nothing needed it any more; its weights are deleted"
     yield f"pinned to it: {pinned} version{'s' if pinned != 1 else ''} of {by.tasks} tasks"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 _logger = logging.getLogger(__name__)
-_SLOT_SECONDS: Final = 5.0  # until a job that found its slot taken looks again
+_TURN_SECONDS: Final = 5.0  # until a job that waits for its turn looks again
 _RETRY_SECONDS: Final = 5.0  # before the second attempt after a retryable error; four times as long before each next
 
 RunJob = Callable[[Job, Services, Progress], None]
@@ -186,9 +186,9 @@ def _end(job: Job, services: Services, state: JobState, error: dict[str, Any]) -
 
 
 def _put_off(job: Job, services: Services, error: SlotTakenError) -> None:
-    _logger.info("%s Checking again in %.0f s.", error.message, _SLOT_SECONDS)
+    _logger.info("%s Checking again in %.0f s.", error.message, _TURN_SECONDS)
     with services.database.write() as session:
-        ClaimRepository(session).put_off(job.id, job.attempt, error.to_json(), _SLOT_SECONDS)
+        ClaimRepository(session).put_off(job.id, job.attempt, error.to_json(), _TURN_SECONDS)
 
 
 def _retry_later(job: Job, services: Services, error: OnboardError) -> None:

@@ -24,11 +24,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import insert, select
 
@@ -62,6 +62,9 @@ RATES: Final[Mapping[str, tuple[float, float, float]]] = {  # jobs an hour, shar
 }  # fmt: skip
 WANTED_DATABASE_MS: Final = 30.0  # of the database, for each job
 WANTED_DEVIATION: Final = 0.2  # of the 99th percentile of waits from the model's
+AnyInstallation = TypeVar("AnyInstallation", bound="Installation")
+DrawTuned = Callable[[random.Random], tuple[dict[str, float], dict[str, Any]] | None]
+"""Draws whether a job tunes: the lengths of its stages and its `pipeline.Tuning`, or None."""
 _START_SECONDS: Final = 300.0  # for all workers to be ready
 _DRAIN_SECONDS: Final = 600.0
 _STOP_SECONDS: Final = 60.0
@@ -95,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     rates = {}
     for name, (per_hour, length, share) in RATES.items():
         stages = {stage: round(length * seconds, 3) for stage, seconds in first["stages"].items()}
-        with running_installation(sizes) as installation:
+        with running_installation(sizes, Installation) as installation:
             rates[name] = installation.measure(per_hour, 60 * share * sizes.minutes, stages)
     words = "" if sizes == Sizes() else f" --minutes {sizes.minutes:g}"
     document = {**made_by(f"python -m bench.fleet{words}"), "sizes": asdict(sizes), "owners": OWNERS, "rates": rates}
@@ -103,8 +106,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 @contextmanager
-def running_installation(sizes: Sizes) -> Iterator[Installation]:
-    """Servers, a registry that has been used for years, and workers."""
+def running_installation(sizes: Sizes, kind: type[AnyInstallation]) -> Iterator[AnyInstallation]:
+    """Servers, a registry that has been used for years, and workers; `kind` is Installation or a class of it."""
     with ended_in_order(), tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         folder = Path(made)
         postgres, redis = stack.enter_context(PostgresServer(durable=True)), stack.enter_context(RedisServer())
@@ -112,7 +115,7 @@ def running_installation(sizes: Sizes) -> Iterator[Installation]:
         base = str(make_tiny_base(folder / "base").folder)
         settings = Settings(home=folder / "home", base=base, device="cpu", database_url=url, broker_url=redis.url)
         services = stack.enter_context(closing(open_services(settings)))
-        installation = Installation(services, sizes, _checked(folder), postgres.pid)
+        installation = kind(services, sizes, _checked(folder), postgres.pid)
         installation.fill()
         installation.start_workers(folder)
         stack.callback(installation.stop_workers)
@@ -208,15 +211,18 @@ class Installation:
             "quiet_owner": self._quiet_owner(stages),
         }
 
-    def _offer(self, per_hour: float, seconds: float, stages: dict[str, float]) -> dict[str, Any]:
-        """Submit at random moments; what was highest meanwhile."""
+    def _offer(
+        self, per_hour: float, seconds: float, stages: dict[str, float], draw_tuned: DrawTuned = lambda _: None
+    ) -> dict[str, Any]:
+        """Submit at random moments; what was highest meanwhile. `draw_tuned` decides which jobs tune."""
         draw = random.Random(0)
         began, next_at, number, look_at = time.monotonic(), 0.0, 0, 0.0
         loads, submit_ms = [self._load()], []
         while (next_at := next_at + draw.expovariate(per_hour / 3600)) < seconds:
             time.sleep(max(0.0, began + next_at - time.monotonic()))
             started = time.perf_counter()
-            self._submit(f"new-{number}", f"owner-{draw.randrange(OWNERS):02d}", stages)
+            tuned = draw_tuned(draw)
+            self._submit(f"new-{number}", f"owner-{draw.randrange(OWNERS):02d}", *(tuned or (stages,)))
             submit_ms.append(1000 * (time.perf_counter() - started))
             number += 1
             if next_at >= look_at:
@@ -229,8 +235,9 @@ class Installation:
             },
         }
 
-    def _submit(self, task: str, owner: str, stages: dict[str, float]) -> str:
-        spec = JobSpec(task=task, dataset="", base=self._services.settings.base, options={"sleep": stages})
+    def _submit(self, task: str, owner: str, stages: dict[str, float], tuning: dict[str, Any] | None = None) -> str:
+        options = {"sleep": stages, **({} if tuning is None else {"tuning": tuning})}
+        spec = JobSpec(task=task, dataset="", base=self._services.settings.base, options=options)
         job, _ = submit(self._services, self._bell, Request(self._checked, spec, owner=owner))
         return job.id
 

@@ -113,6 +113,8 @@ class Tuning(Partial):
     before, after: the new task's mean loss in nats with the embedding alone and with the accepted step, on `rows` of
         the `evidence` ("held-out rows", "cross-validated rows", "training rows").
     looked: whether tuning ended after a trial of few `steps`; `by_share` has the losses of the trial.
+    moved_from: version of the hypernetwork that was tuned, if the head moved meanwhile and the step was moved onto the
+        new head; null if the head did not move.
     """
 
     asked: str = ""
@@ -132,6 +134,7 @@ class Tuning(Partial):
     after: float | None = None
     evidence: str | None = None
     rows: int | None = None
+    moved_from: int | None = None
 
 
 def refused_by_guard(document: Mapping[str, Any]) -> bool:

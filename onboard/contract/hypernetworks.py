@@ -17,7 +17,13 @@ class HypernetworkDocument(Document):
     version: int
     artifact: Annotated[str | None, Field(description="Null if its bytes were deleted by gc.")]
     digest: Annotated[str, Field(description="Digest of its file, even if the file was deleted.")]
-    parent: Annotated[int | None, Field(description="The version that it was tuned from.")]
+    parent: Annotated[
+        int | None,
+        Field(
+            description="The version that it was tuned from. If `metrics.tuning.moved_from` is set, it was tuned from "
+            "that one and moved onto the parent."
+        ),
+    ]
     job: str | None
     metrics: Metrics
     created_at: str | None

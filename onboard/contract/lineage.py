@@ -2,6 +2,7 @@
 
 A dataset was made of an earlier one and of the rows that changed it. A version was trained on a dataset, started or was
 carried from another version, and is adapted by a hypernetwork; a hypernetwork was tuned from another one, on a dataset.
+If the head moved during the tuning, it comes from two: the one that was tuned and the one the step was moved onto.
 """
 
 from __future__ import annotations

@@ -208,9 +208,9 @@ class HypernetworkVersion:
         version: 1, 2, …; 0 until it is registered. Numbers are never reused.
         artifact: digest of its tensors in the artifact store; None after they were deleted.
         digest: digest of its file, even if that was deleted.
-        parent: the version it was tuned from; None for the first.
+        parent: the version it was tuned from, or onto which its tuning was moved; None for the first.
         job: the job that tuned it; None for the first.
-        metrics: {"guard": {...}} of the job that tuned it; empty for the first.
+        metrics: {"guard": {...}, "tuning": {...}} of the job that tuned it; empty for the first.
         created_at: epoch seconds.
         retired_at: epoch seconds at which it last stopped being the head; None if it never did.
         collected_at: epoch seconds at which its tensors were deleted because nothing needed them; None while they
@@ -227,6 +227,11 @@ class HypernetworkVersion:
     created_at: float = 0.0
     retired_at: float | None = None
     collected_at: float | None = None
+
+    @property
+    def moved_from(self) -> int | None:
+        """The version it was tuned from, if the head moved meanwhile; otherwise None, and `parent` is that version."""
+        return (self.metrics.get("tuning") or {}).get("moved_from")
 
 
 @dataclass(frozen=True, slots=True)

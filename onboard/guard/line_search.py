@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -51,6 +52,7 @@ def guard(
     seed: int = 0,
     left_out: int = 0,
     execution: Execution = UNWATCHED,
+    answered: MutableMapping[bytes, np.ndarray] | None = None,
 ) -> GuardVerdict:
     """Judge a tuned hypernetwork against all earlier tasks. On a CPU, equal arguments give equal verdicts.
 
@@ -67,6 +69,8 @@ def guard(
         seed: seed of the halves and of each task's canaries.
         left_out: number of tasks that the caller left out with `risk.most_at_risk` before reading their rows.
         execution: called before every batch.
+        answered: answers under the hypernetworks that the tasks were learned under, from earlier calls; this call adds
+            its own. They make up about half of the work, and stay the same if the head moves.
 
     Raises:
         OutOfMemoryError: the GPU cannot hold even a single row.
@@ -80,7 +84,8 @@ def guard(
         unjudged = len(chosen) - len(barred)
         rule = _AT_ONCE_REFUSED if unjudged else _rule(unchecked)
         return _rejection(barred, _cannot(barred), settings, unchecked=unchecked + unjudged, chosen=rule)
-    choosing, confirming = (_Half(engine, materials, half, execution) for half in (0, 1))
+    known = {} if answered is None else answered
+    choosing, confirming = (_Half(engine, materials, half, execution, known) for half in (0, 1))
     found = _searched(step, choosing, confirming, settings)
     return found.model_copy(update={"unchecked": unchecked, "chosen": _rule(unchecked)})
 
@@ -163,6 +168,7 @@ class _Half:
     materials: Sequence[Material]
     half: int | None
     execution: Execution
+    answered: MutableMapping[bytes, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._rows = [material.of(self.half) for material in self.materials]
@@ -171,8 +177,8 @@ class _Half:
     def judged(self, changed: Hypernetwork, settings: GuardSettings) -> list[GuardedTask]:
         """Return a verdict per task on its answers under the changed hypernetwork."""
         if self._before is None:
-            self._before = self._answers([material.task.reference for material in self.materials])
-        after = self._answers([changed] * len(self.materials))
+            self._before = self._answers_before()
+        after = self._answers([changed] * len(self.materials), range(len(self.materials)))
         seen = [
             Seen.between(
                 material.task.name,
@@ -187,12 +193,35 @@ class _Half:
         ]
         return judge(seen, settings)
 
-    def _answers(self, hypernetworks: Sequence[Hypernetwork]) -> list[np.ndarray]:
+    def _answers_before(self) -> list[np.ndarray]:
+        """Return the answers before the change; only those that are not known yet are computed."""
+        keys = [_key(material.task.name, self._ids(place)) for place, material in enumerate(self.materials)]
+        unknown = [place for place, key in enumerate(keys) if key not in self.answered]
+        references = [self.materials[place].task.reference for place in unknown]
+        for place, before in zip(unknown, self._answers(references, unknown), strict=True):
+            self.answered[keys[place]] = before
+        return [self.answered[key] for key in keys]
+
+    def _answers(self, hypernetworks: Sequence[Hypernetwork], places: Sequence[int]) -> list[np.ndarray]:
+        """Return the answers of the tasks at these places, each under its hypernetwork."""
         questions = [
-            Question(hypernetwork, material.task.z, material.task.trie, [material.ids[row] for row in rows])
-            for hypernetwork, material, rows in zip(hypernetworks, self.materials, self._rows, strict=True)
+            Question(hypernetwork, task.z, task.trie, self._ids(place))
+            for hypernetwork, place in zip(hypernetworks, places, strict=True)
+            for task in [self.materials[place].task]
         ]
         return answers(self.engine, questions, self.execution.before_batch, self.execution.scored_at_once)
+
+    def _ids(self, place: int) -> list[Sequence[int]]:
+        ids = self.materials[place].ids
+        return [ids[row] for row in self._rows[place]]
+
+
+def _key(task: str, ids: Sequence[Sequence[int]]) -> bytes:
+    """Return the key of a task's answers on rows. A task's version never changes."""
+    digest = hashlib.sha256(task.encode())
+    for row in ids:
+        digest.update(b"\n" + np.asarray(row, dtype=np.int64).tobytes())
+    return digest.digest()
 
 
 def _rule(unchecked: int) -> str | None:

@@ -115,10 +115,6 @@ JOBS: Final[Mapping[str, Message]] = {
         "Tuning the hypernetwork diverged: the loss is {loss} at step {step}.",
         "Submit again without --tune-hypernetwork, or with another --seed.",
     ),
-    "tuning-slot-taken": Message(
-        "Job {holder} is tuning the hypernetwork of base {base}; only one job can do so at a time.",
-        "It continues automatically. See the other job: onboard jobs show {holder}",
-    ),
     "unknown-attempt": Message("Job {job} has had {attempts} attempts.", "See its log with: onboard jobs logs {job}"),
     "unknown-init": Message(
         "There is no embedding {init!r} to start from.{guess}",
@@ -159,6 +155,10 @@ JOBS: Final[Mapping[str, Message]] = {
     ),
     "earlier-change-open": Message(
         "Job {holder} is learning the task {task!r} as it was before this change.",
+        "No action is needed: this job continues afterwards. See the other one: onboard jobs show {holder}",
+    ),
+    "earlier-rebuilding-open": Message(
+        "Job {holder} rebuilds an earlier version and may tune the hypernetwork that this job starts from.",
         "No action is needed: this job continues afterwards. See the other one: onboard jobs show {holder}",
     ),
 }

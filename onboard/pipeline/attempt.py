@@ -97,6 +97,7 @@ class Attempt:
             self.progress.note(f"{stage.value}: resumed from the output of an earlier attempt")
             return output
         self.progress.stage_started(stage)
+        self._hear_of_halving()
         started, self._halved_now = time.monotonic(), []
         output = work()
         seconds, self.halved[stage.value] = round(time.monotonic() - started, 3), self._halved_now

@@ -25,23 +25,22 @@ from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.kept_features import kept_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.prior import pinned_prior
-from onboard.pipeline.slot import take_slot
+from onboard.pipeline.rebuilding import require_turn_to_tune
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
 
 
 def check_stage(job: Job, services: Services, progress: Progress) -> Attempt:
-    """Load the inputs of the job. A job that will certainly tune takes the slot first, before any computation."""
+    """Load the inputs of the job."""
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
     base = register_base(services, pinned_base(job.spec, services.device))
     _require_turn(job, services)
+    if job.spec.tune_hypernetwork == "always":
+        require_turn_to_tune(job, services)
     if job.spec.without_embedding:  # no later head affects it: judge and pin it as if only the first one existed
         base = replace(base, head=FIRST_HYPERNETWORK)
-    if job.spec.tune_hypernetwork == "always":
-        progress.raise_if_cancelled_or_fenced()
-        take_slot(services, job.id, base)
     bench = prepare(job.spec, services, base)
     bench = replace(bench, kept=kept_features(services, job.spec.task, base.digest))
     if job.spec.readout != "never":

@@ -21,7 +21,6 @@ from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outcome import JobOutcome, taken, tuned_weights
 from onboard.pipeline.outputs import GuardOutput, ProbeOutput, ProposedStep, TrainOutput
-from onboard.pipeline.slot import take_slot
 from onboard.pipeline.tune import folds_after
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
@@ -29,15 +28,20 @@ from onboard.versions.protected import identity, late, protected, protected_task
 from onboard.versions.trained_rows import TrainedRows
 
 
-def guard_stage(attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, tuned: ProposedStep) -> GuardOutput:
+def guard_stage(
+    attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, tuned: ProposedStep, most: float = 1.0
+) -> GuardOutput:
     """Find the share of the step that harms no earlier task, and check whether the new task benefits from it.
 
-    Raises:
-        SlotTakenError, HeadMovedError: see `take_slot`.
+    Args:
+        attempt: the current attempt, under the head that the step starts from.
+        probed, trained, tuned: outputs of those stages.
+        most: the largest share to try.
     """
-    take_slot(attempt.services, attempt.job.id, attempt.base)
     versions = protected(attempt.services, attempt.bench.base, attempt.base, attempt.job.spec.task)
-    judgement = _judged(attempt, tuned_weights(attempt, tuned), versions, tuned.z)
+    settings = GuardSettings()
+    settings = replace(settings, shares=tuple(share for share in settings.shares if share <= most))
+    judgement = _judged(attempt, tuned_weights(attempt, tuned), versions, tuned.z, settings)
     output = GuardOutput(
         guard=judgement,
         share=judgement.share,
@@ -98,6 +102,19 @@ def _gained(
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": count, "reason": reason}
 
 
+def given_up(tuned: ProposedStep, reason: str) -> GuardOutput:
+    """Return a refusal of the step that no task is the reason for."""
+    return GuardOutput(
+        guard=GuardVerdict(verdict="rejected", share=0.0, reason=reason, tasks=()),
+        share=0.0,
+        considered=(),
+        tuning=tuned.tuning.model_copy(update={"kept": False, "reason": reason}),
+        folds=None,
+        label_next=None,
+        numbers={"verdict": "rejected", "share": 0.0, "tasks": 0},
+    )
+
+
 def guard_newcomers(
     attempt: Attempt, outcome: JobOutcome, guarded: GuardOutput, versions: Sequence[EmbeddingVersion]
 ) -> GuardOutput:
@@ -135,14 +152,13 @@ def _judged(
     candidate: Hypernetwork,
     versions: Sequence[EmbeddingVersion],
     near: np.ndarray,
-    settings: GuardSettings | None = None,
+    settings: GuardSettings,
 ) -> GuardVerdict:
     """Run the guard on a candidate. If there are very many tasks, only rows of those at risk are read.
 
     A task that was published too late for the guard of an earlier step, and that may already have lost, does not block
     this step: it stays pinned to the hypernetwork that it was learned under.
     """
-    settings = settings or GuardSettings()
     services, bench = attempt.services, attempt.bench
     tasks = [protected_task(services, bench.base, version) for version in versions]
     shipped = [not version.seeds for version in versions]
@@ -161,7 +177,7 @@ def _judged(
         bench.engine, Step(bench.engine.hypernetwork, candidate, near),
         replace(protection, tasks=[task for task in earlier if task.name not in behind]), settings,
         seed=attempt.job.spec.seed, left_out=len(tasks) - len(earlier) + len(behind),
-        execution=bench.execution(attempt.checkpoint),
+        execution=bench.execution(attempt.checkpoint), answered=bench.answered,
     )  # fmt: skip
     if not behind:
         return judgement

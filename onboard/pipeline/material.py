@@ -51,6 +51,7 @@ class Workbench:
         trained_at_once, scored_at_once: batch sizes that fit the GPU's memory.
         read: features of the rows read so far, by their token ids.
         tokens: token ids of the texts tokenized so far.
+        answered: answers of earlier tasks under the hypernetworks that they were learned under, see `guard`.
         kept: features of rows that earlier jobs of the task have read, by `features_key`.
         prior: prior of the readout from earlier tasks; None without one.
     """
@@ -68,6 +69,7 @@ class Workbench:
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
     read: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
     tokens: dict[tuple[str, str | None], list[int]] = field(default_factory=dict)
+    answered: dict[bytes, np.ndarray] = field(default_factory=dict)
     kept: Mapping[bytes, np.ndarray] = field(default_factory=dict)
     prior: PinnedPrior | None = None
     descriptions: Mapping[str, str] = field(default_factory=dict)

@@ -23,6 +23,10 @@ _CHOSE_METHOD: Final = "These rows chose the method, too, so these numbers are s
 _CHOSE_VERSION: Final = (
     "These rows chose between the job's two versions, too, so these numbers are slightly optimistic."
 )
+_MOVED: Final = (
+    "They were measured with hypernetwork version {version} as it was before the head moved; on the new head the guard "
+    "found no loss."
+)
 _NO_ESTIMATE: Final = (
     "All rows were used to train the embedding and to tune the hypernetwork, so none are left to measure them."
 )
@@ -58,14 +62,22 @@ class JobOutcome:
 
     @property
     def also_chosen(self) -> str | None:
-        """Describe what the validation rows chose, apart from start and end of the training; None if nothing."""
+        """Describe what the validation rows chose, apart from start and end of the training, and whether they were
+        measured before the head moved; None if neither.
+        """
         refused = self.guard is not None and not self.guard.accepted
         chosen = [_CHOSEN] if self.tuning is not None and self.tuning.by_share and not refused else []
         if self.methods is not None and len(self.methods.tried) > 1:
             chosen.append(_CHOSE_METHOD)
         if self.provisional is not None and self.provisional.rows is not None:
             chosen.append(_CHOSE_VERSION)
+        if self.tuned is not None and self._moved_from is not None and self.trained.folds is not None:
+            chosen.append(_MOVED.format(version=self._moved_from))
         return " ".join(chosen) or None
+
+    @property
+    def _moved_from(self) -> int | None:
+        return None if self.tuning is None else self.tuning.moved_from
 
 
 def outcome_of(

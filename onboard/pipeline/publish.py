@@ -28,12 +28,12 @@ from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.drift import training_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.kept_features import keep_features, store_features
+from onboard.pipeline.moved_head import HeadMovedError
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import JobOutcome
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.readout import lesson_of_job
-from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.stored_weights import stored
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository

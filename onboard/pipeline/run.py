@@ -20,7 +20,8 @@ from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.check import check_stage
 from onboard.pipeline.choose import choose_stage
 from onboard.pipeline.evaluate import Judged, judge
-from onboard.pipeline.guard import guard_newcomers, guard_stage
+from onboard.pipeline.guard import given_up, guard_newcomers, guard_stage
+from onboard.pipeline.moved_head import HeadMovedError, StepOn, head_now, on_new_head, own_verdict
 from onboard.pipeline.outcome import JobOutcome, outcome_of
 from onboard.pipeline.outputs import (
     ChooseOutput,
@@ -36,13 +37,21 @@ from onboard.pipeline.own_start import own_start, under_first_head
 from onboard.pipeline.probe import probe_stage
 from onboard.pipeline.provisional import First, compared, confirm, decided, first_version
 from onboard.pipeline.publish import publish
-from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.train import train_stage
 from onboard.pipeline.tune import tune_stage
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 
-MOST_STARTS = 3  # of an attempt, if its base's head moves while it runs
+MOST_STARTS: Final = 3  # of an attempt, if its base's head moves while it runs
+MOST_MOVES: Final = 8  # of a tuning step to a newer head, each judged by the guard
+_MOVED_ON: Final = (
+    "The hypernetwork moved from version {old} to {new} while this job tuned it, and moved again each of the {times} "
+    "times that the guard judged the step on a newer version. Only the embedding is published. Submit again to tune it."
+)
+_CANNOT_MOVE: Final = (
+    "The hypernetwork moved from version {old} to {new} while this job tuned it, in each of {times} starts, and the "
+    "step cannot be moved there. Only the embedding is published. Submit again to tune it."
+)
 _FAST: Final = "--fast stops after the first version."
 _OVERTAKEN: Final = "Job {job} learns these rows and later changes, so no embedding is learned from these rows."
 
@@ -61,9 +70,9 @@ def run(job: Job, services: Services, progress: Progress) -> None:
     Raises:
         OnboardError: the job failed; FencedError, CancelledError and SlotTakenError are passed on.
     """
-    for _ in range(MOST_STARTS):
+    for start in range(1, MOST_STARTS + 1):
         try:
-            return _run(job, services, progress)
+            return _run(job, services, progress, last=start == MOST_STARTS)
         except HeadMovedError as moved:
             progress.note(str(moved))
     raise ConflictError("hypernetwork-moved", times=MOST_STARTS, id=job.id)
@@ -76,6 +85,7 @@ class _Learned:
     Args:
         first: the provisional version; None without one.
         alone: predictions of the embedding before any tuning.
+        moved: the tuning step as the guard accepted it, if the head had moved; None for `tuned` as it is.
         methods: methods that were tried, if the job chose among them.
     """
 
@@ -85,17 +95,24 @@ class _Learned:
     trained: TrainOutput
     alone: Judged
     tuned: TuneOutput | None = None
+    moved: StepOn | None = None
     guarded: GuardOutput | None = None
     methods: MethodChoice | None = None
 
     @property
     def outputs(self) -> tuple[ProbeOutput, TrainOutput, TuneOutput | None, GuardOutput | None]:
         """Outputs of its stages in order; later stages build on them."""
-        return self.probed, self.trained, self.tuned, self.guarded
+        return self.probed, self.trained, self.tuned if self.moved is None else self.moved.step, self.guarded
+
+    @property
+    def under(self) -> Attempt:
+        """The attempt under the head that the outcome belongs to: the embedding alone stays under the first one."""
+        return self.attempt if self.moved is None else self.moved.attempt
 
     @property
     def outcome(self) -> JobOutcome:
-        return replace(outcome_of(self.attempt, self.trained, self.tuned, self.guarded), methods=self.methods)
+        _, trained, tuned, guarded = self.outputs
+        return replace(outcome_of(self.under, trained, tuned, guarded), methods=self.methods)
 
     def judged(self, outcome: JobOutcome) -> Judged:
         if outcome.tuned is None:
@@ -103,9 +120,16 @@ class _Learned:
         job, progress = self.attempt.job, self.attempt.progress
         return Judged(outcome.bench, job.spec, self.probed, outcome.trained, progress, outcome.no_estimate)
 
+    def without_step(self, guarded: GuardOutput) -> _Learned:
+        """Return the outputs with the step refused: only the embedding is left."""
+        return replace(self, guarded=guarded, moved=None)
 
-def _run(job: Job, services: Services, progress: Progress) -> None:
-    """Run the stages under the base's current head. Raises HeadMovedError if they have to be repeated."""
+
+def _run(job: Job, services: Services, progress: Progress, *, last: bool) -> None:
+    """Run the stages under the base's current head. Raises HeadMovedError if they have to be repeated.
+
+    In the last start, a tuning whose head moved is given up instead.
+    """
     attempt = check_stage(job, services, progress)
     first = first_version(attempt)
     enough = None if first is None else _enough(attempt)
@@ -121,11 +145,9 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     if job.spec.tune_hypernetwork != "never":
         tune = partial(tune_stage, attempt, probed, trained, alone)
         learned = replace(learned, tuned=attempt.stage(Stage.TUNE, tune_output, tune, probed, trained))
-    if isinstance(tuned := learned.tuned, ProposedStep):
-        guard = partial(guard_stage, attempt, probed, trained, tuned)
-        guarded = attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, tuned)
-        learned = replace(learned, guarded=guarded)
-    _publish(_chosen(learned) if job.spec.method == AUTO else learned)
+    if isinstance(learned.tuned, ProposedStep):
+        learned = _guarded(learned, last=last)
+    _publish(_chosen(learned) if job.spec.method == AUTO else learned, last=last)
 
 
 def _enough(attempt: Attempt) -> str | None:
@@ -150,13 +172,65 @@ def _chosen(learned: _Learned) -> _Learned:
     return _Learned(under_first, learned.first, start, choice.trained, alone, methods=choice.methods)
 
 
-def _publish(learned: _Learned) -> None:
+def _guarded(learned: _Learned, *, last: bool) -> _Learned:
+    """Let the guard judge the tuning step on the current head; if the head has moved, the step is moved there first.
+
+    A step that was judged before is tried with the accepted share and smaller ones. If it is refused, the embedding
+    alone remains, under the head that it was learned under.
+
+    Args:
+        learned: outputs of the stages before.
+        last: whether the step is given up if it cannot be moved; otherwise the job starts over.
+
+    Raises:
+        HeadMovedError: the job has to start over.
+    """
+    attempt, tuned = learned.attempt, learned.tuned
+    assert isinstance(tuned, ProposedStep)
+    began = StepOn(attempt, tuned)
+    if (head := head_now(attempt)) == attempt.base.head:
+        return replace(learned, moved=None, guarded=_judged_on(began, learned))
+    moved = on_new_head(began)
+    if moved is not None:
+        attempt.progress.note(f"the hypernetwork moved to version {moved.attempt.base.head}: judging the tuning there")
+        guarded = _judged_on(moved, learned)
+        if not guarded.tuning.kept:
+            return learned.without_step(guarded)
+        own = own_verdict(began, moved, learned.probed, learned.trained, guarded.share)
+        if own.passed:
+            return replace(learned, moved=moved, guarded=guarded)
+        attempt.progress.note(f"the task itself would lose by the move: {own.reason}")
+    if not last:
+        raise HeadMovedError(attempt.base.head, head)
+    return _given_up(learned, _CANNOT_MOVE.format(old=attempt.base.head, new=head, times=MOST_STARTS))
+
+
+def _judged_on(on: StepOn, learned: _Learned) -> GuardOutput:
+    probed, trained, earlier = learned.probed, learned.trained, learned.guarded
+    most = 1.0 if earlier is None else earlier.share
+    guard = partial(guard_stage, on.attempt, probed, trained, on.step, most)
+    guarded = on.attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, on.step)
+    if earlier is None:
+        return guarded
+    objections = (*earlier.guard.objections, *guarded.guard.objections)
+    return replace(guarded, guard=guarded.guard.model_copy(update={"objections": objections}))
+
+
+def _given_up(learned: _Learned, reason: str) -> _Learned:
+    assert isinstance(learned.tuned, ProposedStep)
+    learned.attempt.progress.note(reason)
+    return learned.without_step(given_up(learned.tuned, reason))
+
+
+def _publish(learned: _Learned, *, last: bool) -> None:
     """Evaluate the outcome, and publish it or confirm the provisional version.
 
-    Versions that were published while the guard ran are guarded first.
+    Versions that were published while the guard ran are guarded first. If the head moved, the guard judges the tuning
+    step again on the new head.
     """
-    attempt, first, evaluated = learned.attempt, learned.first, None
+    first, moves, evaluated = learned.first, 0, None
     while True:
+        attempt = learned.under
         outcome = learned.outcome
         judged = learned.judged(outcome)
         if first is not None:
@@ -168,16 +242,33 @@ def _publish(learned: _Learned) -> None:
         evaluated = evaluated or _evaluated(learned, judged, outcome)
         attempt.progress.stage_started(Stage.PUBLISH)
         attempt.checkpoint()
-        unguarded = publish(attempt, learned.probed, outcome, judged, evaluated)
+        try:
+            unguarded = publish(attempt, learned.probed, outcome, judged, evaluated)
+        except HeadMovedError as moved:
+            if outcome.tuned is None:
+                raise
+            moves, evaluated = moves + 1, None  # it was of a hypernetwork that does not become the head
+            learned = _guarded_again(learned, moved, moves, last=last)
+            continue
         if not unguarded:
             return
         assert learned.guarded is not None  # only a tuned hypernetwork leaves anything to guard
-        learned = replace(learned, guarded=guard_newcomers(attempt, outcome, learned.guarded, unguarded))
-        if not learned.outcome.tuned:
-            evaluated = None  # it was of the tuned hypernetwork, which is now refused
+        guarded = guard_newcomers(attempt, outcome, learned.guarded, unguarded)
+        if guarded.tuning.kept:
+            learned = replace(learned, guarded=guarded)
+        else:
+            learned, evaluated = learned.without_step(guarded), None
+
+
+def _guarded_again(learned: _Learned, moved: HeadMovedError, moves: int, *, last: bool) -> _Learned:
+    """Judge the step on the newest head, or give it up if the head moves faster than the guard judges."""
+    if moves <= MOST_MOVES:
+        return _guarded(learned, last=last)
+    old = learned.attempt.base.head
+    return _given_up(learned, _MOVED_ON.format(old=old, new=moved.head, times=MOST_MOVES))
 
 
 def _evaluated(learned: _Learned, judged: Judged, outcome: JobOutcome) -> EvaluateOutput:
     before = learned.alone if outcome.tuned else None
     work = partial(judge, judged, learned.attempt.services, outcome.also_chosen, before)
-    return learned.attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, *learned.outputs)
+    return learned.under.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, *learned.outputs)

@@ -21,7 +21,7 @@ from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.evaluate import Judged, Metrics
 from onboard.pipeline.evidence import HELD, PREDICTED, beside_held, beside_in_folds, fitted_rows, held_rows
 from onboard.pipeline.outputs import Folds, NoStep, ProbeOutput, ProposedStep, TrainOutput, TuneOutput
-from onboard.pipeline.slot import take_slot
+from onboard.pipeline.rebuilding import require_turn_to_tune
 from onboard.train.crossvalidation import log_of
 from onboard.train.settings import SHARES, TuningSettings
 from onboard.train.step_length import NEARLY, LossByShare, parts_of, tuned_out_of_fold
@@ -43,14 +43,14 @@ def tune_stage(attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, alon
         alone: predictions of the embedding alone.
 
     Raises:
-        SlotTakenError, HeadMovedError: see `take_slot`.
+        SlotTakenError: see `require_turn_to_tune`.
     """
     worth = Worth(True, "It was requested.")
     if attempt.job.spec.tune_hypernetwork == "auto":
         worth = worth_tuning(_embedding_alone(attempt, probed, trained, alone))
     if not worth.tune:
         return _not_tuned(attempt, worth.reason, diverged=False)
-    take_slot(attempt.services, attempt.job.id, attempt.base)
+    require_turn_to_tune(attempt.job, attempt.services)
     bench, tuner = attempt.bench, _Tuner(attempt, probed.words, trained)
     try:
         if attempt.job.spec.tune_hypernetwork == "auto" and (nothing := _nothing_to_gain(tuner)):

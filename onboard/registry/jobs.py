@@ -30,6 +30,7 @@ from onboard.registry.events import EventRepository
 from onboard.registry.quotas import QuotaRepository
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.shards import ShardRepository
+from onboard.registry.states import IS_OPEN
 from onboard.registry.tables import RUN_OF_JOB, WAIT_OF_JOB, JobRow
 from onboard.registry.turns import next_turn
 from onboard.registry.upsert import insert_for
@@ -159,6 +160,23 @@ class JobRepository(Repository):
             if change is not None and change["job"] == job.id:
                 return later
         return None
+
+    def rebuilding_before(self, job: Job) -> str | None:
+        """Return the oldest open job that rebuilds a version, may tune, and was queued before this one, or None.
+
+        Only jobs of the same queue and base count.
+        """
+        spec, mine = JobRow.spec, select(JobRow.number).where(JobRow.id == job.id).scalar_subquery()
+        rebuilds = spec[("options", "replaces")].as_string().is_not(None)
+        same_base = spec[("options", "base_digest")].as_string() == job.spec.options.get("base_digest")
+        may_tune = spec["tune_hypernetwork"].as_string() != "never"
+        statement = (
+            select(JobRow.id)
+            .where(IS_OPEN, JobRow.queue == job.queue, JobRow.number < mine, rebuilds, same_base, may_tune)
+            .order_by(JobRow.number)
+            .limit(1)
+        )
+        return self._session.scalars(statement).one_or_none()
 
     def briefs(self, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int) -> builtins.list[Job]:
         """Return matching jobs in the given order, without wide columns.

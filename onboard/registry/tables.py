@@ -356,7 +356,7 @@ class QueueRow(Table):
 
 
 class LeaseRow(Table):
-    """A named lease with one holder at a time, until it expires (the reconciler, the tuning slot)."""
+    """A named lease with one holder at a time, until it expires (the reconciler, the output folder of a job)."""
 
     __tablename__ = "leases"
     name: Mapped[str] = mapped_column(primary_key=True)

@@ -115,8 +115,16 @@ def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "unchanged")]
     if text(within(document, "guard", "verdict")) != "rejected":  # otherwise the verdict's callout gives the reason
         facts.append(("why", text(tuning.get("reason"))))
-    facts.append(("share of it", _proposed(tuning)))
+    facts += [("share of it", _proposed(tuning)), ("head", _moved(tuning))]
     return [(name, value) for name, value in facts if value]
+
+
+def _moved(tuning: Mapping[str, Any]) -> str:
+    """State that the head moved during the tuning."""
+    version = text(tuning.get("moved_from"))
+    if not version or not tuning.get("kept"):
+        return ""
+    return f"It moved while v{version} was tuned. The step was moved onto the new head, and the guard judged it there."
 
 
 def _proposed(tuning: Mapping[str, Any]) -> str:

@@ -129,6 +129,8 @@ def _tuned(
             dataset = _dataset(JobRepository(session).get(link.job).spec.dataset) if link.job is not None else None
             nodes |= {drawn.id: drawn for drawn in (dataset, before, node) if drawn is not None}
             edges[_edge(before.id, node.id, "tuned_from")] = None
+            if link.moved_from is not None:  # an ancestor, which is drawn in any case
+                edges[_edge(_hypernetwork(base, link.moved_from).id, node.id, "tuned_from")] = None
             if dataset is not None:
                 edges[_edge(dataset.id, node.id, "tuned_on")] = None
     return tuple(nodes.values()), tuple(edges)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from support.real_jobs import Desk, HookedProgress, opinions
-from support.refusals import refused
 from support.tuned_heads import tuned_head
 from support.tuned_jobs import TUNED, dataset_artifact, line_of, record_of
 
@@ -15,6 +14,7 @@ from onboard.contract.guard import GuardedTask
 from onboard.model.protected import Protection
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import outcome
+from onboard.pipeline import run as pipeline
 from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.versions.promote import promote
@@ -65,20 +65,7 @@ def test_a_newcomer_that_would_lose_keeps_the_head_where_it_is(
     assert result["embedding_digest"] == plain["embedding_digest"]
 
 
-def test_a_tuned_job_whose_head_moved_meanwhile_starts_over_under_the_new_one(
-    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
-) -> None:
-    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
-    job = desk.claim()
-    progress = _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base, scale=1e-6))
-    result = desk.run(job, progress).result or {}
-    assert progress.stages == [*TUNED, *TUNED]
-    line = line_of(tiny_services, tiny_base)
-    assert [(head.version, head.parent) for head in line] == [(1, None), (2, 1), (3, 2)]
-    assert result["hypernetwork_version"] == record_of(tiny_services, tiny_base).head == 3
-
-
-def test_a_head_that_keeps_moving_ends_the_job_instead_of_holding_it_for_ever(
+def test_a_head_that_keeps_moving_leaves_the_embedding_alone_instead_of_holding_the_job_for_ever(
     desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
 ) -> None:
     desk.submit(opinions(24), init="sst2", tune_hypernetwork="always")
@@ -88,9 +75,17 @@ def test_a_head_that_keeps_moving_ends_the_job_instead_of_holding_it_for_ever(
         if (what, name) == ("finished", "evaluate"):
             tuned_head(tiny_services, tiny_base, scale=1e-6)
 
-    with refused("hypernetwork-moved", times=3):
-        desk.run(job, HookedProgress(move))
-    assert desk.versions("mood") == []
+    progress = HookedProgress(move)
+    result = desk.run(job, progress).result or {}
+    judged = 1 + pipeline.MOST_MOVES
+    assert progress.stages == [*TUNED, *["guard", "evaluate"] * pipeline.MOST_MOVES, "evaluate"]
+    assert (result["guard"]["verdict"], result["tuning"]["kept"]) == ("rejected", False)
+    assert result["guard"]["reason"].startswith(f"The hypernetwork moved from version 1 to {1 + judged} ")
+    assert any(result["guard"]["reason"] in str(call) for call in progress.calls)
+    assert result["hypernetwork_version"] == 1
+    assert [head.job for head in line_of(tiny_services, tiny_base)] == [None] * (2 + judged)
+    plain = desk.learn(opinions(24), "plain", init="sst2@v1")
+    assert plain["hypernetwork_version"] == 2 + judged
 
 
 def test_a_plain_job_whose_head_moved_is_published_under_the_one_that_it_was_trained_with(

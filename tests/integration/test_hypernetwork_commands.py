@@ -51,7 +51,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterat
         add_version(
             services, tiny_base, "mood", *LABELS, z=embedding_of(1), hypernetwork_version=2, pinned=second.digest
         )
-        tuned_head(services, tiny_base, seed=2)
+        tuned_head(services, tiny_base, seed=2, moved_from=1)
         yield service
 
 
@@ -92,6 +92,7 @@ def test_a_version_is_shown_with_what_is_pinned_to_it_and_the_guards_verdict(sid
     _, text = said(side, "hypernetwork", "show", 2, as_json=False)
     for expected in (document["digest"], "tuned from v1", "mood@v2", "sst2@v1", "pass", "No earlier task lost"):
         assert expected in text
+    assert "tuned from v1 and moved onto v2" in said(side, "hypernetwork", "show", 3, as_json=False)[1]
     assert json.loads(said(side, "hypernetwork", "show", 1)[1])["guard"] is None
     assert said(side, "hypernetwork", "show", 9)[0] == 3
 

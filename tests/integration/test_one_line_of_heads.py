@@ -13,10 +13,7 @@ from support.tuned_jobs import line_of, record_of, tune_gently
 from onboard.bases import Base
 from onboard.domain.job import Job, JobSpec, JobState
 from onboard.hypernetworks.register import register_base
-from onboard.pipeline import check as checking
-from onboard.pipeline import guard as guarded
 from onboard.pipeline import run as pipeline
-from onboard.pipeline import tune as tuned
 from onboard.registry.database import Database
 from onboard.registry.services import Services
 from onboard.settings import Settings
@@ -62,8 +59,6 @@ def test_two_tuned_and_two_plain_jobs_that_publish_at_once_end_in_one_line(
 ) -> None:
     tune_gently(monkeypatch)
     monkeypatch.setattr(JobSpec, "provisional", False)
-    for room in (tuned, guarded, checking):  # the slot has run out: only the compare-and-swap is left
-        monkeypatch.setattr(room, "take_slot", lambda *_: None)
     store = ArtifactStore(str(tmp_path / "artifacts"))
     services = Services(Settings(home=tmp_path, base=str(tiny_base.folder)), database, store, "cpu")
     register_base(services, tiny_base)

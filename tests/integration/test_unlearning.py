@@ -19,7 +19,9 @@ from onboard.errors import NotFoundError
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.control import cancel, retry
+from onboard.model.engine import Engine
 from onboard.operations.gc import collect_garbage
+from onboard.pipeline import tune as tuned
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
@@ -28,6 +30,8 @@ from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.versions import VersionRepository
 from onboard.settings import Settings
 from onboard.storage.embedding import unpack_embedding
+from onboard.train.tuning import Tuned
+from onboard.train.worth_tuning import Worth
 from onboard.versions.carry import carry_task
 from onboard.versions.delete import delete_task
 from onboard.versions.promote import promote
@@ -106,6 +110,59 @@ def test_embeddings_and_weights_become_those_of_a_history_without_the_task(
     assert (forgotten.artifact, forgotten.collected_at is None) == (None, False)
     assert collect_garbage(services).damaged == []
     assert not services.artifacts.has(forgotten.digest)
+
+
+def test_a_step_that_was_moved_onto_the_head_of_the_task_is_tuned_again_without_it(
+    desk: Desk, without: Desk, tiny_base: Base, gently: None
+) -> None:
+    services = desk.services
+    desk.learn(OTHER, "other", init="random")
+    desk.submit(CHILD, "child", init="random", tune_hypernetwork="always")
+    child, meanwhile = desk.claim(), [lambda: desk.learn(GONE, "gone", init="random", tune_hypernetwork="always")]
+
+    def hook(what: str, name: str) -> None:
+        if (what, name) == ("finished", "tune") and meanwhile:
+            meanwhile.pop()()
+
+    desk.run(child, HookedProgress(hook))
+    with services.database.read() as session:
+        line = BaseRepository(session).hypernetworks(tiny_base.digest)
+    assert [(head.version, head.parent, head.metrics.get("tuning", {}).get("moved_from")) for head in line] == [
+        (1, None, None), (2, 1, None), (3, 2, 1),
+    ]  # fmt: skip
+    done = delete_task(services, "gone", unlearning=True).to_document().to_json()
+    assert [head["version"] for head in done["descendants"]["hypernetworks"]] == [2, 3]
+    assert done["unlearning"]["reverted"] == [{"base_digest": tiny_base.digest, "from": 3, "to": 1}]
+    assert [rebuilt["versions"] for rebuilt in done["unlearning"]["rebuilding"]] == [["child@v1"]]
+    run_all(desk)
+
+    without.learn(OTHER, "other", init="random")
+    without.learn(CHILD, "child", init="random", tune_hypernetwork="always")
+    assert numbers(desk, "child") == numbers(without, "child")
+    assert (head_of(services, tiny_base), head_of(without.services, tiny_base)) == (4, 2)
+    assert weights(services, tiny_base, 4) == weights(without.services, tiny_base, 2)
+
+
+@pytest.mark.parametrize("asked", ["always", "auto"])
+def test_hypernetworks_are_tuned_again_in_the_order_in_which_their_rebuilding_was_queued(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    def unchanged(engine: Engine, _: object, z: np.ndarray, *__: object) -> Tuned:
+        return Tuned(engine.hypernetwork, z, (0.5,), (0.0,), 0.0)
+
+    monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
+    monkeypatch.setattr(tuned, "_nothing_to_gain", lambda _: None)
+    monkeypatch.setattr(tuned, "tune", unchanged)
+    desk.learn(GONE, "gone", init="random")
+    for rows, task in ((CHILD, "child"), (GRANDCHILD, "grandchild")):
+        desk.learn(rows, task, init="gone", tune_hypernetwork=asked)
+    delete_task(desk.services, "gone", unlearning=True)
+    first, second = desk.claim(), desk.claim(pid=2)
+    assert (first.spec.task, second.spec.task) == ("child", "grandchild")
+    with refused("earlier-rebuilding-open", holder=first.id):
+        desk.run(second)
+    desk.end(first.id, JobState.FAILED)
+    assert desk.run(second).state is JobState.SUCCEEDED
 
 
 def test_the_rebuilt_version_takes_over_every_alias_whatever_the_comparison_says(desk: Desk) -> None:

@@ -37,15 +37,20 @@ def tuned_head(
     *,
     job: str | None = None,
     guard: dict[str, object] | None = None,
+    moved_from: int | None = None,
 ) -> HypernetworkVersion:
     """The base's next hypernetwork version, now its head: the present head, perturbed.
 
     Args:
         job: that tuned it; its row has to be there.
         guard: the guard's verdict, as the job would leave it.
+        moved_from: the version that the job tuned, if the head moved meanwhile.
     """
     head = head_of(services, base)
     moved = perturbed(hypernetwork_at(services, base, head, "cpu"), scale, seed)
-    draft = store_hypernetwork(services, base, moved, job, **({} if guard is None else {"guard": guard}))
+    metrics = {} if guard is None else {"guard": guard}
+    if moved_from is not None:
+        metrics["tuning"] = {"asked": "always", "kept": True, "moved_from": moved_from}
+    draft = store_hypernetwork(services, base, moved, job, **metrics)
     with services.database.write() as session:
         return BaseRepository(session).advance(draft, expected_head=head)

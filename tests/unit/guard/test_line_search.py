@@ -6,7 +6,9 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from support.guarded import Counted, earlier, pairs, shaken, texts
@@ -15,6 +17,7 @@ from support.published import embedding_of
 from onboard.contract.guard import GuardedTask, GuardVerdict, Objection
 from onboard.errors import CancelledError
 from onboard.guard import GuardSettings, Step, clear, guard, line_search
+from onboard.guard.answers import Question
 from onboard.guard.verdicts import Seen
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
@@ -87,6 +90,32 @@ def test_of_a_step_that_is_too_long_as_much_is_taken_as_harms_nobody(
     assert all(objection.tasks and set(objection.tasks) <= names for objection in verdict.objections)
     taken = between(tiny_engine.hypernetwork, candidate, verdict.share)
     assert judged(tiny_engine, taken, tasks, canaries).share == 1.0
+
+
+def test_answers_from_before_the_change_are_computed_once_for_several_calls(
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[bool]] = []
+    real = line_search.answers
+
+    def answers(engine: Engine, questions: Sequence[Question], *rest: Any) -> list[np.ndarray]:
+        asked.append([question.hypernetwork is tiny_engine.hypernetwork for question in questions])
+        return real(engine, questions, *rest)
+
+    monkeypatch.setattr(line_search, "answers", answers)
+    answered: dict[bytes, np.ndarray] = {}
+    candidate = shaken(tiny_engine.hypernetwork, 1e-6)
+    first = judged(tiny_engine, candidate, tasks, canaries, answered=answered)
+    before = [[True] * 3, [False] * 3] * 2
+    assert asked == before
+    newcomer = earlier(tiny_engine, "new@v1", seed=9, own=20)
+    again = judged(tiny_engine, candidate, [*tasks, newcomer], canaries, answered=answered)
+    assert asked == [*before, *[[True], [False] * 4] * 2]
+    increases = [task.increase for task in first.tasks]
+    assert [task.increase for task in again.tasks[:3]] == pytest.approx(increases, abs=1e-6)
+    other = [replace(task, name=f"{task.name}9") for task in tasks]
+    judged(tiny_engine, candidate, other, canaries, answered=answered)
+    assert asked[-4:] == before
 
 
 def test_tasks_are_compared_with_what_they_were_learned_under_and_not_with_the_head(

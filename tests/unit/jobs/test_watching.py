@@ -202,17 +202,17 @@ def test_a_wait_for_a_retry_is_explained_with_the_error(database: Database) -> N
     assert "(attempt 2 of 3) after: The hub cannot be reached." in reason["message"]
 
 
-def test_a_wait_for_the_tuning_slot_says_who_has_it_and_counts_no_attempts(database: Database) -> None:
+def test_a_wait_for_another_job_says_for_which_and_counts_no_attempts(database: Database) -> None:
     past.worker(database, "w1")
     past.queued(database)
-    error = SlotTakenError("Job j1 tunes the hypernetwork of base mini.", holder="j1").to_json()
+    error = SlotTakenError("Job j1 rebuilds an earlier version.", holder="j1").to_json()
     with database.write() as session:
         claims = ClaimRepository(session)
         job = claims.claim("w1", ["default"])
         assert job is not None
         job = claims.put_off(job.id, job.attempt, error, 600)
     message = why(database, job).message
-    assert message.endswith("checks again in 10 min: Job j1 tunes the hypernetwork of base mini.")
+    assert message.endswith("checks again in 10 min: Job j1 rebuilds an earlier version.")
     assert "attempt" not in message
 
 

@@ -1,4 +1,4 @@
-"""What a job holds beside its lease (the tuning slot): as long as it runs, and no longer."""
+"""What a job holds beside its lease (an output folder): as long as it runs, and no longer."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
 
-SLOT = "tuning sha256:base"
+OUTPUT = "output s3://bucket/answers"
 
 
 @pytest.fixture
 def job(database: Database) -> Job:
-    """A running job that holds the slot for a second."""
+    """A running job that holds the folder for a second."""
     with database.write() as session:
         JobRepository(session).add(sample_spec())
         job = ClaimRepository(session).claim("w1", ["default"], pid=7)
         assert job is not None
-        assert LeaseRepository(session).take(SLOT, job.id, 60)
+        assert LeaseRepository(session).take(OUTPUT, job.id, 60)
     return job
 
 
 def holder(database: Database) -> str | None:
     with database.read() as session:
-        return LeaseRepository(session).holder(SLOT)
+        return LeaseRepository(session).holder(OUTPUT)
 
 
 def test_a_heartbeat_extends_what_the_job_holds(database: Database, job: Job) -> None:
     with database.write() as session:
-        LeaseRepository(session).take(SLOT, job.id, 0.0)
+        LeaseRepository(session).take(OUTPUT, job.id, 0.0)
     assert holder(database) is None
     with database.write() as session:
-        LeaseRepository(session).take(SLOT, job.id, 5.0)
+        LeaseRepository(session).take(OUTPUT, job.id, 5.0)
         ClaimRepository(session).heartbeat(job.id, job.attempt, 3600)
     with database.write() as session:
-        assert not LeaseRepository(session).take(SLOT, "other", 60)
-        ends = LeaseRepository(session).holder(SLOT)
+        assert not LeaseRepository(session).take(OUTPUT, "other", 60)
+        ends = LeaseRepository(session).holder(OUTPUT)
     assert ends == job.id
 
 
@@ -58,14 +58,14 @@ ENDS: dict[str, End] = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_the_slot_is_free_as_soon_as(database: Database, job: Job, end: End) -> None:
+def test_the_folder_is_free_as_soon_as(database: Database, job: Job, end: End) -> None:
     assert holder(database) == job.id
     with database.write() as session:
         end(ClaimRepository(session), job)
     assert holder(database) is None
 
 
-def test_an_attempt_that_lost_its_job_neither_extends_nor_frees_the_slot(database: Database, job: Job) -> None:
+def test_an_attempt_that_lost_its_job_neither_extends_nor_frees_the_folder(database: Database, job: Job) -> None:
     for late in (
         lambda claims: claims.heartbeat(job.id, job.attempt + 1),
         lambda claims: claims.finish(job.id, job.attempt + 1, JobState.FAILED),
@@ -76,7 +76,7 @@ def test_an_attempt_that_lost_its_job_neither_extends_nor_frees_the_slot(databas
 
 
 def test_a_job_that_is_put_off_waits_and_has_used_up_no_attempt(database: Database, job: Job) -> None:
-    error = {"code": "slot_taken", "message": "Job b tunes the hypernetwork."}
+    error = {"code": "slot_taken", "message": "Job b rebuilds an earlier version."}
     for _ in range(5):
         with database.write() as session:
             claims = ClaimRepository(session)

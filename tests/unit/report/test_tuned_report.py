@@ -52,6 +52,9 @@ def test_who_did_not_let_more_of_the_step_through_is_named() -> None:
     )
 
 
+MOVED = "It moved while v4 was tuned. The step was moved onto the new head, and the guard judged it there."
+
+
 @pytest.mark.parametrize(
     ("tuning", "guard", "said"),
     [
@@ -60,6 +63,11 @@ def test_who_did_not_let_more_of_the_step_through_is_named() -> None:
         ({"kept": True, "reason": "The loss fell."}, {"verdict": "accepted"}, ["tuned too", "The loss fell."]),
         ({"kept": False, "reason": "Refused."}, {"verdict": "rejected", "reason": "Refused."}, ["unchanged"]),
         ({"kept": False, "reason": "No better."}, {"verdict": "accepted", "share": 0.5}, ["unchanged", "No better."]),
+        (
+            {"kept": True, "reason": "The loss fell.", "moved_from": 4},
+            {"verdict": "accepted"},
+            ["tuned too", "The loss fell.", MOVED],
+        ),
     ],
 )
 def test_the_training_says_what_became_of_the_hypernetwork(tuning: Any, guard: Any, said: list[str]) -> None:

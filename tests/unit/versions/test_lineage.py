@@ -96,12 +96,26 @@ def test_a_hypernetwork_leads_back_to_those_it_was_tuned_from_and_to_what_it_was
         Edge(third, "mood@v2", "adapted_by"), Edge(second, third, "tuned_from"), Edge(first, second, "tuned_from"),
         Edge(ROWS, second, "tuned_on"),
     }  # fmt: skip
+    assert Edge(first, third, "tuned_from") not in graph.edges
     assert len({node.id for node in graph.nodes}) == len(graph.nodes)
     assert {edge.source for edge in graph.edges} | {edge.target for edge in graph.edges} == {
         node.id for node in graph.nodes
     }
     drawn = render_lineage(graph)
     assert drawn.count("<path") == len(graph.edges)
+
+
+def test_a_hypernetwork_whose_head_moved_meanwhile_leads_back_to_the_tuned_one_and_to_the_new_head(
+    tiny_services: Services, tiny_base: Base
+) -> None:
+    tuned_head(tiny_services, tiny_base)
+    tuned_head(tiny_services, tiny_base, moved_from=1)
+    add_version(tiny_services, tiny_base, "mood", *LABELS, hypernetwork_version=3)
+    graph = lineage(tiny_services, "mood")
+    first, second, third = (f"hypernetwork:{tiny_base.digest}:v{number}" for number in (1, 2, 3))
+    tuned = [(edge.source, edge.target) for edge in graph.edges if edge.kind == "tuned_from"]
+    assert sorted(tuned) == [(first, second), (first, third), (second, third)]
+    assert "<svg" in render_lineage(graph)
 
 
 def test_older_versions_that_are_left_out_are_told(tiny_services: Services, tiny_base: Base) -> None:
