@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from onboard.domain.change import ChangeJson
 from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
 from onboard.errors import ConflictError, InputError, JobFailedError
@@ -143,7 +142,7 @@ class JobSpec:
             it. `fast` requests only the first version. `method_setting` lists the method's settings as NAME=VALUE, and
             `label_description` the meanings of labels as LABEL=TEXT. `bulk` is the request of a job that answers files,
             which has no dataset. `change` describes how the dataset was made from an earlier one
-            (`onboard.domain.change`).
+            (`onboard.contract.changes.TaskChange`).
     """
 
     task: str
@@ -193,9 +192,9 @@ class JobSpec:
         return replace(self, options=options if version is None else {**options, INIT_VERSION: version})
 
     @property
-    def change(self) -> ChangeJson | None:
+    def change(self) -> Mapping[str, Any] | None:
         """How its dataset was made from the task's earlier one; None if it was submitted as a whole."""
-        change: ChangeJson | None = self.options.get("change")
+        change: Mapping[str, Any] | None = self.options.get("change")
         return change
 
     @property

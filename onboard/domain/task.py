@@ -13,7 +13,6 @@ from onboard.domain.moment import from_iso
 from onboard.errors import ConflictError
 
 if TYPE_CHECKING:
-    from onboard.domain.change import ChangeJson
     from onboard.domain.dataset import Kind, Label
 
 VersionKind = Literal["source", "onboarded", "carried", "relabeled"]
@@ -127,7 +126,7 @@ class EmbeddingVersion:
     held_out: tuple[int, ...] | None = None
     out_of_fold: str | None = None
     provisional: bool = False
-    change: ChangeJson | None = None
+    change: Mapping[str, Any] | None = None
     job: str | None = None
     created_at: float = 0.0
 

@@ -15,7 +15,6 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 
 if TYPE_CHECKING:
-    from onboard.domain.change import ChangeJson
     from onboard.domain.job import Job
     from onboard.jobs.request import Request
     from onboard.registry.services import Services
@@ -45,8 +44,8 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
             before = set(stored.train)
             new = tuple(row for row in dataset.train if row not in before)
             file = request.checked.report.source
-            added: ChangeJson = {**stands.change("add"), "file": file, "counts": {"added": len(new)}}
-            options = {**spec.options, "change": added}
+            added = stands.change("add", file=file, counts={"added": len(new)})
+            options = {**spec.options, "change": added.to_json()}
             rows = Dataset(dataset.kind, dataset.labels, new, low=dataset.low, high=dataset.high)
             said = (
                 f"The file has all {len(before):,} rows of the task {spec.task!r} and {counted(len(new), 'row')} more: "

@@ -24,7 +24,7 @@ from onboard.storage.weights import pack_weights
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from onboard.domain.change import ChangeJson
+    from onboard.contract.changes import TaskChange
     from onboard.domain.label_change import LabelChange
     from onboard.domain.task import SnapshotRecord
     from onboard.registry.services import Services
@@ -39,7 +39,7 @@ def publish_renamed(
     present: EmbeddingVersion,
     asked: LabelChange,
     snapshot: SnapshotRecord,
-    change: ChangeJson,
+    change: TaskChange,
     unchanged: Callable[[Session], object],
     owner: str | None = None,
 ) -> EmbeddingVersion:
@@ -70,7 +70,7 @@ def publish_renamed(
         metrics=renamed_metrics(present.metrics, asked),
         provisional=False,
         code_version=code_version(),
-        change=change,
+        change=change.to_json(),
         job=None,
     )
     while True:

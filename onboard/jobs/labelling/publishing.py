@@ -167,10 +167,10 @@ def _changed(
         require_labelable(task, stored.kind, has_pairs, pairs=pairs, several=several)
         rows = _examples(as_sets(labels) if several else labels, stored.kind, stored.labels)
         amended = _amended(stored, rows, gone)
-        change = {**stands.change("replace"), "file": SOURCE, "counts": dict(amended.counts)}
+        change = stands.change("replace", file=SOURCE, counts=dict(amended.counts))
         sent = Dataset(stored.kind, in_canonical_order(all_labels(stored.kind, rows)), rows) if rows else None
         options = {"fast": True} if fast else {}
-        return Made(amended, change, f"the rows of {task} and {SOURCE}", sent, options)  # type: ignore[arg-type]  # keys
+        return Made(amended, change, f"the rows of {task} and {SOURCE}", sent, options)
 
     return queue_change(services, doorbell, task, made, how).job
 
