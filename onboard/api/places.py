@@ -31,7 +31,7 @@ def require_share(held: int, most: int, retry_seconds: int) -> None:
         raise RateLimitError("too-many-requests-of-token", retry_after_seconds=retry_seconds, share=share)
 
 
-class Places:
+class RequestPlaces:
     """Places that requests hold while they run. Thread-safe.
 
     Args:

@@ -42,7 +42,7 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunedVersion:
     """The origin of a hypernetwork version.
 
     Args:
@@ -97,7 +97,7 @@ class Descent:
     hypernetworks: dict[Link, str] = field(default_factory=dict)
 
 
-def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) -> Descent:
+def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[TunedVersion]) -> Descent:
     """Find all descendants of a task, of any generation, without its own versions."""
     descendants = Descent()
     others = [version for version in embedded if version.task != root.task]
@@ -115,7 +115,7 @@ def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) ->
     return descendants
 
 
-def _tuning(link: Tuned, root: Root, published: dict[str, str], so_far: Descent) -> str | None:
+def _tuning(link: TunedVersion, root: Root, published: dict[str, str], so_far: Descent) -> str | None:
     """Return why a hypernetwork version descends from the task, if it does."""
     together = published.get(link.job) if link.job is not None else None
     if link.task == root.task:

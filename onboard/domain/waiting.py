@@ -11,7 +11,7 @@ from onboard.domain.worker import Trouble
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class NextAttempt:
     """A job that waits for its next attempt.
 
     Args:
@@ -49,7 +49,7 @@ class Waiting:
     ahead: int
     paused: bool
     live_workers: int
-    retry: Retry | None = None
+    retry: NextAttempt | None = None
     starts_in_seconds: float | None = None
     outdated_workers: int = 0
     lost_worker: str | None = None

@@ -60,7 +60,7 @@ class DatasetSize:
         """Read the size from the report of a dataset's checks; None if it is incomplete.
 
         Args:
-            report: output of `onboard.data.report.CheckReport.to_json`, of this or an earlier version.
+            report: a stored `onboard.contract.checks.DatasetReport`, of this or an earlier release.
         """
         rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
         if not (rows and characters and validation):

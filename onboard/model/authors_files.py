@@ -26,7 +26,7 @@ NAMED = 5  # maximum number of tensors in an error
 
 
 @dataclass(frozen=True)
-class Origin:
+class CheckpointOrigin:
     """The origin of the checkpoints, for errors.
 
     Args:

@@ -10,7 +10,7 @@ from onboard.contract.changes import change_sentence
 from onboard.domain.report import METRICS
 from onboard.report.advice import Callout, callouts, unmeasured
 from onboard.report.by_label import BY_LABEL_HEAD, by_label_notes, by_label_rows, neglect
-from onboard.report.charts import Curve, RowChart
+from onboard.report.charts import RowChart, StepChart
 from onboard.report.figures import (
     candidates_chart,
     curves,
@@ -74,7 +74,7 @@ class Page:
     candidate_rows: list[list[str]]
     words: list[list[str]]
     word_notes: list[str]
-    curves: list[Curve]
+    curves: list[StepChart]
     training: Facts
     tried: MethodsTried | None
     guard_head: list[str]

@@ -20,7 +20,7 @@ from onboard.making.curriculum.pairs import pairs
 from onboard.making.curriculum.source import Source
 from onboard.making.curriculum.style import style
 from onboard.making.curriculum.topical import topics
-from onboard.making.curriculum.workshop import Material, Workshop
+from onboard.making.curriculum.workshop import PlainTexts, Workshop
 from onboard.model.encoding import TextEncoder
 
 _MAKERS: Final[dict[str, Callable[[Workshop], Sequence[TrainingTask]]]] = {
@@ -76,7 +76,7 @@ class Curriculum:
 
 
 def build_curriculum(
-    sources: Sequence[Source], material: Material, counts: CurriculumCounts, encoder: TextEncoder, seed: int
+    sources: Sequence[Source], material: PlainTexts, counts: CurriculumCounts, encoder: TextEncoder, seed: int
 ) -> Curriculum:
     """Build all kinds with a share. Kinds without tasks in the material are left out.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from onboard.making.curriculum.batch import FEWEST_ROWS, TOKENS_PER_ROW
 from onboard.making.curriculum.genres import GENRES
-from onboard.making.curriculum.rows import Rows
+from onboard.making.curriculum.rows import SharedRows
 from onboard.making.curriculum.source import Source
 from onboard.making.curriculum.synonyms import synonyms
 from onboard.making.curriculum.texts import TextStore
@@ -111,7 +111,14 @@ class ExtendedTask:
     """
 
     def __init__(
-        self, name: str, words: Sequence[str], rows: Rows, side: str, fillers: np.ndarray, trie: LabelTrie, seed: int
+        self,
+        name: str,
+        words: Sequence[str],
+        rows: SharedRows,
+        side: str,
+        fillers: np.ndarray,
+        trie: LabelTrie,
+        seed: int,
     ) -> None:
         self.name, self.words, self.rows = name, tuple(words), len(rows)
         self._rows, self._side, self._fillers, self._trie, self._seed = rows, side, fillers, trie, seed

@@ -11,7 +11,7 @@ import numpy as np
 from onboard.making.curriculum.batch import TrainingTask, rows_within_budget
 from onboard.making.curriculum.genres import GENRES
 from onboard.making.curriculum.joined import JoinedTask, Mixture
-from onboard.making.curriculum.rows import Members, Rows
+from onboard.making.curriculum.rows import Members, SharedRows
 from onboard.making.curriculum.texts import TextStore
 from onboard.making.curriculum.topics import TopicLevel, find_level, nearest_to_centre
 from onboard.making.curriculum.wording import Wording
@@ -191,7 +191,7 @@ def _passage(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequ
     return [JoinedTask(name, words, Mixture(workshop.store, members, np.eye(len(words)), (2, 6)), trie, seed)]
 
 
-def _rows(workshop: Workshop, name: str, level: Level, groups: Sequence[Sequence[int]]) -> Rows | None:
+def _rows(workshop: Workshop, name: str, level: Level, groups: Sequence[Sequence[int]]) -> SharedRows | None:
     label_of = np.full(len(level.topics.names) + 1, -1)  # the last entry is for texts that are left out
     for label, group in enumerate(groups):
         label_of[np.array(group)] = label

@@ -28,7 +28,7 @@ EVERY_SECONDS = 120.0
 _ABSENT = object()
 
 
-class Checkpoint:
+class StageCheckpoint:
     """Saves and restores named modules, one optimizer and the step of a stage in one file.
 
     Args:

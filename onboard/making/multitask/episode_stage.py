@@ -14,7 +14,7 @@ from onboard.making.curriculum.source import Source
 from onboard.making.multitask.episode_loss import EpisodeLosses, episode_losses, read_episodes
 from onboard.making.multitask.episode_recipe import EpisodesStage
 from onboard.making.multitask.episodes import Episode, EpisodeSizes, EpisodeSource
-from onboard.making.multitask.loop import LossOf, Running, Stage, StepLoss, run_stage
+from onboard.making.multitask.loop import LossOf, Running, StepLoss, TrainingStage, run_stage
 from onboard.making.multitask.loss import (
     Balance,
     Sampling,
@@ -23,7 +23,7 @@ from onboard.making.multitask.loss import (
     own_embeddings,
     precision_of,
 )
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 
@@ -137,7 +137,7 @@ def train_by_episodes(
         value = drawn.value + training.recipe.adapted_weight * adapted.value
         return StepLoss(value, drawn.task, drawn.rows + adapted.rows, drawn.tokens + adapted.tokens)
 
-    run_stage(Stage("episodes", training.recipe, modules, groups, loss_of, training.settings), running)
+    run_stage(TrainingStage("episodes", training.recipe, modules, groups, loss_of, training.settings), running)
     engine.backbone.requires_grad_(False)
     engine.hypernetwork.requires_grad_(False)
 
@@ -175,7 +175,7 @@ def _loss_under_adapters(
 ) -> LossOf:
     """Return the multi-task loss with each source's embedding, which keeps decoder and adapters consistent."""
     recipe, sources, seed = training.recipe, training.sources, training.seed
-    tasks = tuple(SourceTask(source, engine.encoder, seed + index) for index, source in enumerate(sources))
+    tasks = tuple(SourceBatches(source, engine.encoder, seed + index) for index, source in enumerate(sources))
     sampling = Sampling(
         ((tasks, 1.0),), recipe.steps, recipe.adapted_rows, recipe.temperature, seed + 3, balance=training.balance
     )

@@ -14,7 +14,7 @@ from onboard.bases.fingerprints import Fingerprints
 from onboard.errors import InputError
 from onboard.making.curriculum.batch import TrainingTask
 from onboard.making.curriculum.source import Source
-from onboard.making.multitask.loop import LossOf, Running, Stage, Validation, run_stage
+from onboard.making.multitask.loop import LossOf, Running, StageValidation, TrainingStage, run_stage
 from onboard.making.multitask.loss import (
     Balance,
     EmbeddingsOf,
@@ -193,7 +193,7 @@ def train_hypernetwork(
         {source.name for source in sources if source.kind == "regression"},
     )  # fmt: skip
     score = scorer(engine, embeddings, sources, recipe.validation_rows, precision, training.seed)
-    run_stage(_stage(engine, embeddings, training, loss_of, Validation(recipe.validate_every, score)), running)
+    run_stage(_stage(engine, embeddings, training, loss_of, StageValidation(recipe.validate_every, score)), running)
     for module in (engine.hypernetwork, *(module.requires_grad_(False) for module in beside)):
         training.rounded(module)
     return TaskEmbeddings(embeddings, None if taker is None else taker.taken_again())
@@ -212,8 +212,8 @@ def _stage(
     embeddings: nn.ParameterList,
     training: HypernetworkTraining,
     loss_of: LossOf,
-    validation: Validation,
-) -> Stage:
+    validation: StageValidation,
+) -> TrainingStage:
     """Return the stage with all trained parameters, each part with its learning rate."""
     named, recipe = list(engine.hypernetwork.named_parameters()), training.recipe
     projectors = [parameter for name, parameter in named if is_projector(name)]
@@ -223,7 +223,9 @@ def _stage(
         *training.beside.groups,
     ]  # fmt: skip
     modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, **training.beside.modules}
-    return Stage("hypernetwork", recipe, modules, learning, training.around(loss_of), training.settings, validation)
+    return TrainingStage(
+        "hypernetwork", recipe, modules, learning, training.around(loss_of), training.settings, validation
+    )
 
 
 def fresh_embeddings_of(

@@ -46,7 +46,7 @@ class EncodedRows:
         return tokens
 
 
-class SourceTask:
+class SourceBatches:
     """A source's rows with its label words. Every row occurs once per epoch, so labels keep their frequencies.
 
     Args:
