@@ -24,9 +24,6 @@ class Diagnosis:
     """The result of one check.
 
     Args:
-        what: its name.
-        ok: whether it passed.
-        found: what was found.
         remedy: the command that repairs it; empty if it passed.
         exit_code: the exit code of the command if it failed.
     """

@@ -81,7 +81,6 @@ class Intake:
         Args:
             content_bytes: size of the files after decompression.
             left: whether the client has disconnected; called twice a second.
-            pace: pace of the workers.
 
         Raises:
             UnavailableError: too many checks are running, or the service is shutting down.

@@ -37,7 +37,6 @@ class RequestPlaces:
     Args:
         most: number of places; one token gets half of them.
         full: message if there is none; clients may retry after `retry_seconds`.
-        error: class of that error.
     """
 
     def __init__(

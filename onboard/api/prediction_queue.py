@@ -65,7 +65,6 @@ class PredictionQueue:
 
         Args:
             left: whether the client has disconnected; called before every batch of this request alone.
-            seconds: deadline of the request.
 
         Raises:
             RateLimitError: too many requests are waiting.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -54,32 +54,20 @@ class ReceivedForm:
         return self.dataset
 
 
-async def _dataset(request: Request) -> AsyncIterator[ReceivedForm]:
-    async with _received(request) as upload:
-        yield read_form(DatasetForm, upload)
+def _read(form: type[BaseModel], *, in_browser: bool = True) -> Callable[[Request], AsyncIterator[ReceivedForm]]:
+    """Return a dependency that receives a form.
 
+    Args:
+        in_browser: whether it may come from a browser, which also sends fields that were left empty.
+    """
 
-async def _job(request: Request) -> AsyncIterator[ReceivedForm]:
-    async with _received(request) as upload:
-        yield read_form(JobForm, upload)
+    async def read(request: Request) -> AsyncIterator[ReceivedForm]:
+        async with _received(request) as upload:
+            if in_browser:
+                _drop_blanks(upload)
+            yield read_form(form, upload)
 
-
-async def _labelled(request: Request) -> AsyncIterator[ReceivedForm]:
-    async with _received(request) as upload:
-        _drop_blanks(upload)
-        yield read_form(EvaluationForm, upload)
-
-
-async def _addition(request: Request) -> AsyncIterator[ReceivedForm]:
-    async with _received(request) as upload:
-        _drop_blanks(upload)
-        yield read_form(AdditionForm, upload)
-
-
-async def _typed(request: Request) -> AsyncIterator[ReceivedForm]:
-    async with _received(request) as upload:
-        _drop_blanks(upload)
-        yield read_form(JobForm, upload)
+    return read
 
 
 def _drop_blanks(upload: ReceivedUpload) -> None:
@@ -103,11 +91,11 @@ async def _received(request: Request) -> AsyncIterator[ReceivedUpload]:
             yield upload
 
 
-ReceivedDataset = Annotated[ReceivedForm, Depends(_dataset)]
-ReceivedJob = Annotated[ReceivedForm, Depends(_job)]
-ReceivedRows = Annotated[ReceivedForm, Depends(_labelled)]  # from a program or a browser
-ReceivedAddition = Annotated[ReceivedForm, Depends(_addition)]  # likewise
-TypedJob = Annotated[ReceivedForm, Depends(_typed)]  # a job's form from a browser
+ReceivedDataset = Annotated[ReceivedForm, Depends(_read(DatasetForm, in_browser=False))]
+ReceivedJob = Annotated[ReceivedForm, Depends(_read(JobForm, in_browser=False))]
+ReceivedRows = Annotated[ReceivedForm, Depends(_read(EvaluationForm))]
+ReceivedAddition = Annotated[ReceivedForm, Depends(_read(AdditionForm))]
+TypedJob = Annotated[ReceivedForm, Depends(_read(JobForm))]
 
 
 def read_form(form: type[BaseModel], upload: ReceivedUpload) -> ReceivedForm:

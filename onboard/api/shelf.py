@@ -28,11 +28,7 @@ _KEPT_COMPARISONS: Final = 128
 
 
 class Shelf:
-    """Embeddings of a service, verified when they are read, then cached in memory.
-
-    Args:
-        services: services with the artifacts.
-    """
+    """Embeddings of a service, verified when they are read, then cached in memory."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

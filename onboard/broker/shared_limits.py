@@ -40,7 +40,6 @@ class SharedBuckets:
     """The token buckets of all servers that use the same Redis. Thread-safe.
 
     Args:
-        url: URL of Redis.
         clock: a monotonic clock.
 
     Raises:

@@ -41,7 +41,6 @@ class Amended:
     Args:
         counts: numbers of rows by result: `added`, `replaced`, `removed`, `repeated`, `contradicted` and `missing`,
             without zeros.
-        findings: warnings for the submitter.
     """
 
     dataset: Dataset

@@ -180,7 +180,6 @@ def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation 
     """Yield the annotations in a webhook.
 
     Args:
-        body: of the webhook.
         config: of its project; None where the webhook carries none, as one of a deletion may.
     """
     project = _project_of(body)

@@ -74,7 +74,6 @@ def read_labelled(
     Args:
         asked: the file and its fields.
         takes: the inputs and answers of the task.
-        hide_folders: omit the folders of files from errors.
         new_labels: whether rows that are added to the task may have new labels; None for rows to measure on.
 
     Raises:

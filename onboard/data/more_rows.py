@@ -46,7 +46,6 @@ class Words:
 
     Args:
         count_tokens: returns the tokens of a text or pair; None if unknown.
-        max_tokens: maximum number of tokens.
         verbaliser: returns labels' words; None uses the labels themselves.
     """
 
@@ -61,7 +60,6 @@ def read_rows(asked: Addition, takes: Takes, *, hide_folders: bool = False) -> R
     Args:
         asked: the file, and what to do with its rows.
         takes: the labels and the form of the task's texts.
-        hide_folders: omit the folders of files from errors.
 
     Raises:
         DatasetError: `data["problems"]` lists the problems: unknown labels, pairs for a task of single texts, …
@@ -96,7 +94,6 @@ def report_of(dataset: Dataset, source: str, findings: tuple[Finding, ...], word
         source: readable origin of its rows.
         findings: warnings about the file and the change.
         words: tokenizer and verbalizer of the task's base.
-        seed: seed of the hold-out.
     """
     everything = (*dataset.train, *dataset.validation, *dataset.test)
     label_words = (words.verbaliser or verbalise)(dataset.labels)

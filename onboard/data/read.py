@@ -54,7 +54,6 @@ class ReadOptions:
         text_fields: columns of the text or of the two texts; empty means the usual names.
         label_field: column of the label; None means the usual names.
         shots: total number of training rows, drawn balanced; None means all.
-        seed: seed of that draw.
         count_tokens: the base's tokenizer, for the warning about truncated texts; None omits it.
         max_tokens: maximum number of tokens that the base reads.
         verbaliser: the base's, for labels' words; None uses no base and omits the warning about them.
@@ -114,7 +113,6 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
 
     Args:
         source: a file, a folder of the `datasets` library, or `hf://NAME[/CONFIG][@REVISION]`.
-        options: see ReadOptions.
 
     Raises:
         DatasetError: `data["problems"]` lists all problems (at most a hundred), `data["problem_count"]` is their

@@ -30,9 +30,7 @@ def report_on(
 
     Args:
         words: label words in the order of the labels.
-        findings: warnings.
         fields: columns that the texts and labels came from.
-        seed: seed of the hold-out.
         source: readable origin of the rows.
         rows_read: usable rows by split before some were dropped; None if none were.
     """

@@ -127,7 +127,6 @@ class JobSpec:
     """The request: every option of `submit`, JSON-compatible.
 
     Args:
-        task: name of the task.
         dataset: digest of the snapshot of its rows ("sha256:…").
         init: "auto" (probe), "random", "mean", "fingerprint", an anchor, or an embedding's reference ("sst2@v1").
         tune_hypernetwork: never, auto or always.
@@ -135,7 +134,6 @@ class JobSpec:
         kind: how labels are interpreted.
         metric: name of the deciding metric; empty means the kind's default.
         shots: total number of training rows; None means all.
-        seed: seed of every random draw of the job.
         base: name, folder or digest of the base.
         new_labels: whether to allow a label set that differs from the task's.
         options: all other options. `probe` is the probe's strategy if it is not a race. `readout` is "never" to disable
@@ -248,7 +246,6 @@ class Job:
         key: the submitter's idempotency key, if any.
         owner: the submitter, for the audit log.
         stage: the last stage that was entered.
-        worker: name of the worker of the last attempt.
         worker_pid: process of the last attempt on that worker's machine.
         not_before_at: it is not claimed earlier (back-off).
         time_limit_seconds: limit of an attempt; None uses the worker's default, if any.

@@ -77,7 +77,6 @@ class EmbeddingVersion:
         prior_version, prior_digest: the prior of its readout; None without one.
         temperature: of its probabilities; above 1 they become less certain. 1 for a regression and older versions.
         stored_bytes: size of its files, without the base's; None until it is published.
-        seeds: all seeds that were used.
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
         weak: not better than the most frequent label.
@@ -236,8 +235,6 @@ class BaseRecord:
         digest: digest of the folder's content; its identity.
         name: its name for `--base`.
         location: folder or URL of its files on this machine.
-        backbone_digest: digest of its backbone.
-        document: its base.json.
         head: hypernetwork version that new tasks are learned with.
     """
 

@@ -68,12 +68,8 @@ def add(
     If the task changes meanwhile, the rows are applied to its new state.
 
     Args:
-        services: the services.
-        doorbell: wakes a worker.
-        task: name of the task.
         asked: the file and what to do with its rows.
         owner: the requester, for the audit log.
-        hide_folders: omit the folders of files from errors.
         accepted: called once all checks have passed.
 
     Raises:

@@ -154,7 +154,6 @@ def estimate_seconds(
     """Return the seconds from claim to publication of one job.
 
     Args:
-        size: size of its dataset.
         unlabelled: number of unlabeled texts.
         probed: whether the initialization is chosen; a named one is only measured.
         tuned: whether the hypernetwork is tuned.

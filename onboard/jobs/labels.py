@@ -118,10 +118,7 @@ def change_labels(
     """Change a task's labels.
 
     Args:
-        services: the services.
         doorbell: wakes a worker if a job is queued.
-        task: name of the task.
-        asked: the change.
         how: how a job is queued.
         fast: learn only the readout, no embedding.
         accepted: called once all checks have passed.

@@ -52,10 +52,7 @@ class ChangedJobs:
     """The result of changing a batch of jobs.
 
     Args:
-        done: jobs that were changed.
-        refused: jobs that could not be changed.
         refusals: reasons of the first few.
-        queues: queues of requeued jobs.
         after: id of the last job of the batch; None after the last batch.
     """
 

@@ -44,7 +44,6 @@ class Standing:
     """The current state of a task.
 
     Args:
-        task: name of the task.
         spec: spec of its last submission, with the current dataset.
         job: its newest queued, running or succeeded job; None if no job here learned it.
         version: the newest published version; None before the first.

@@ -61,7 +61,6 @@ class Outside:
 
     Args:
         hub_terms: conditions for downloading datasets of the hub.
-        hub_folder: folder for these downloads.
     """
 
     hub_terms: HubTerms

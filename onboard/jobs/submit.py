@@ -43,8 +43,6 @@ def submit(
     """Queue the job and wake a worker; if the wake-up is lost, the reconciler repeats it.
 
     Args:
-        services: the services.
-        doorbell: wakes a worker.
         request: a checked dataset and the requested job.
         accepted: called once all checks have passed, before the job is stored.
 
@@ -144,8 +142,6 @@ class Packed:
 
     Args:
         record: the row of its snapshot.
-        content: the rows.
-        hashes: their hashes.
     """
 
     record: SnapshotRecord

@@ -24,7 +24,6 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
     """Return the request, marked as an addition if it is one, and a message about it; otherwise unchanged, and None.
 
     Args:
-        services: the services.
         request: a checked dataset and the requested job.
     """
     dataset, spec = request.checked.dataset, request.spec

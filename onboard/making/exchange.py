@@ -44,7 +44,6 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
         folder: config.json, and model.safetensors or pytorch_model.bin.
         tokenizer: folder or hub id.
         labels: JSON file with the tasks' label words, see `onboard.making.label_words`.
-        name: name of the base.
         output: folder of the base; must be empty or missing.
 
     Returns:

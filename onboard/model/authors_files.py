@@ -30,7 +30,6 @@ class CheckpointOrigin:
     """The origin of the checkpoints, for errors.
 
     Args:
-        repository: repository of the authors.
         only: a sentence that says which checkpoints can be read.
     """
 

@@ -16,7 +16,6 @@ class Batch:
 
     Args:
         ids: token ids of each text (B).
-        trie: label trie of the task.
         targets: distribution over the labels (B, K), float32.
     """
 

@@ -51,7 +51,6 @@ class TaskCheckpoint:
     Args:
         backbone: a stock T5 in float32, with the norms of the checkpoint; its weights may be memory-mapped.
         module: the task-specific parameters, in float32.
-        task: its name.
         described: config.json; empty if missing.
         notes: sentences on what could not be imported.
     """
@@ -68,7 +67,6 @@ class _Adapters:
     """The adapters of a checkpoint, derived from its names.
 
     Args:
-        task: their task.
         layers: the blocks of each stack that have adapters.
         positions: their positions within a block.
         parts: names of their parameters, such as "down_sampler.weight".

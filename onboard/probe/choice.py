@@ -29,7 +29,6 @@ def choose(
 
     Args:
         evaluator: with the new task's rows.
-        candidates: the candidates.
         order: all row indices (n,), such that any prefix is a fair sample.
         settings: of the rounds.
 

@@ -70,7 +70,6 @@ def log_job(document: Mapping[str, Any], uri: str, experiment: str) -> tuple[str
     """Log a job to the MLflow at `uri`, unless it is already there.
 
     Args:
-        document: the job's document.
         uri: URI of the tracking server, or of another store that MLflow supports.
         experiment: its name; created if it does not exist.
 

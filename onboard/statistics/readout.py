@@ -39,7 +39,6 @@ class Readout:
 
     Args:
         weights: (K, h) float16, to be multiplied by `scale`.
-        scale: scale of the weights.
         bias: (K,) float32.
         share: its share of the answer; the embedding has the rest.
         of_roots: whether it takes the signed roots of features; older readouts take the features themselves.

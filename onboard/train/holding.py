@@ -47,7 +47,6 @@ def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> l
         embeddings, texts: their numbers; without embeddings nothing is drawn.
         sampled: pairs per step.
         steps: steps of the training.
-        seed: seed of the draws.
     """
     rng = np.random.default_rng((seed, 11))
 
@@ -66,7 +65,6 @@ class Holding:
     Args:
         engine: engine with the hypernetwork that the tuning starts from.
         protection: the earlier embeddings, and canary texts, which "drift" does not need.
-        regulariser: name of the regularizer.
     """
 
     def __init__(self, engine: Engine, protection: Protection, regulariser: Regulariser) -> None:

@@ -81,7 +81,6 @@ def tune(
 
     Args:
         engine: backbone, and the hypernetwork to start from.
-        training_set: rows of the new task.
         z: (t,) its trained embedding.
         protection: embeddings of other tasks; without any, there is no regularizer. "divergence" also needs texts,
             which the guard must not use, as they are trained on.

@@ -54,7 +54,6 @@ def compare(services: Services, earlier: str, later: str) -> SideBySide:
     """Compare both versions on rows that neither was trained on.
 
     Args:
-        services: the services with the versions.
         earlier, later: references of one task; the verdict is about `later`.
 
     Raises:

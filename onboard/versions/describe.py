@@ -97,7 +97,6 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
     """Return the newest versions of a task, by number, as a JSON-compatible document.
 
     Args:
-        limit: maximum number of versions.
         before: only versions with lower numbers.
 
     Returns:

@@ -103,7 +103,6 @@ def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated
     """Evaluate a version on all rows of a file that it was not trained on.
 
     Args:
-        services: services with the version.
         reference: TASK[@REF].
         asked: the file and how it is read.
 

@@ -46,7 +46,6 @@ def publish_renamed(
     """Publish a version with the same answers and a renamed label. No alias moves.
 
     Args:
-        services: services with the version.
         present: the current version.
         asked: the renaming of one of its labels.
         snapshot: the same rows with the new name.

@@ -66,7 +66,6 @@ class SideBySide:
         evidence: the kind of rows: rows that neither was trained on, from the versions' datasets or a file; training
             rows with out-of-fold answers; or training rows, for which only changed answers are listed.
         worth: a note if the evidence is weaker than rows that neither was trained on.
-        changed: the answers that changed.
     """
 
     earlier: EmbeddingVersion
@@ -145,7 +144,6 @@ def measured_on(
         labels: of the task, K; empty for a regression.
         before, after: probabilities (n, K), or numbers (n,), of the earlier and the later version.
         left_out: number of further rows.
-        kind: of the task.
     """
     from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
     from onboard.evaluate.metrics import confusion

@@ -69,10 +69,8 @@ class Learner:
     """Answers texts of one task while people label it. Thread-safe.
 
     Args:
-        services: of the service.
         task: its name; it may not exist yet.
         read: reads features of texts.
-        pairs: whether its texts come in pairs.
         several: whether a text may have several labels.
     """
 

@@ -43,9 +43,6 @@ def publish(services: Services, doorbell: Doorbell, task: str, *, fast: bool, ow
     annotation are removed.
 
     Args:
-        services: of the service.
-        doorbell: wakes a worker.
-        task: its name.
         fast: stop after the readout.
         owner: the requester, for the audit log.
 
@@ -98,8 +95,6 @@ def require_labelable(task: str, kind: str, has_pairs: bool | None, *, pairs: bo
     """Raise ConflictError unless each row of a task has one class, or a set of them, and texts of this form.
 
     Args:
-        task: its name.
-        kind: of its rows.
         has_pairs: whether these are pairs; None where nobody knows.
         pairs: whether those that people label are.
         several: whether people may choose several labels for a text.

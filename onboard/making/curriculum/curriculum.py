@@ -84,7 +84,6 @@ def build_curriculum(
         sources: labeled tasks; their validation rows are not used.
         material: plain texts with the teacher's vectors.
         counts: number of tasks and share of each kind.
-        encoder: of the base.
         seed: determines, with the other arguments, every task and every batch.
     """
     workshop = Workshop(sources, material, counts, encoder, seed)

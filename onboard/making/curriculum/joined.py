@@ -75,11 +75,7 @@ class JoinedTask:
     """Rows of several texts of one class in random order. Every batch draws the number of texts.
 
     Args:
-        name: of the task.
-        words: K label words.
         mixture: how rows are composed.
-        trie: of the words.
-        seed: base of every draw.
     """
 
     def __init__(self, name: str, words: Sequence[str], mixture: Mixture, trie: LabelTrie, seed: int) -> None:
@@ -101,13 +97,8 @@ class ExtendedTask:
     """A pair task with its evidence embedded among other sentences, before and after it, up to the encoder's limit.
 
     Args:
-        name: of the task.
-        words: K label words.
-        rows: the pairs.
         side: the text to extend, `left` or `right`.
         fillers: other sentences, as indices into the store.
-        trie: of the words.
-        seed: base of every draw.
     """
 
     def __init__(

@@ -119,11 +119,7 @@ class RowsTask:
     """Rows with one set of label words.
 
     Args:
-        name: of the task.
-        words: K label words.
         rows: may be shared with other wordings.
-        trie: of the words.
-        seed: base of every draw.
     """
 
     def __init__(self, name: str, words: Sequence[str], rows: SharedRows, trie: LabelTrie, seed: int) -> None:

@@ -64,11 +64,9 @@ class TopicTask:
     """Find the topic of a text. Every batch draws 2 to 20 (or all) topics, so only the label words define the task.
 
     Args:
-        name: of the task.
         level: names and clusters.
         store: contains the texts.
         wording: makes the label tries.
-        seed: base of every draw.
     """
 
     def __init__(self, name: str, level: Level, store: TextStore, wording: Wording, seed: int) -> None:

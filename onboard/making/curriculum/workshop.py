@@ -47,8 +47,6 @@ class Workshop:
         sources: labeled tasks.
         material: plain texts.
         counts: number of tasks and share of each kind.
-        encoder: of the base.
-        seed: base of every draw.
     """
 
     def __init__(

@@ -44,11 +44,8 @@ class EpisodeDraws:
 
     Args:
         sources: with their training rows.
-        encoder: of the base.
-        sizes: of the episodes.
         taught: rows with the second teacher's vectors, by source; half of such a source's episodes use only these.
         shares: returns the share of episodes of each source (S,).
-        seed: of the draws.
     """
 
     def __init__(
@@ -93,10 +90,8 @@ class EpisodeTraining:
     """The training by episodes.
 
     Args:
-        recipe: of the stage.
         sources: with their training rows.
         taught: see `EpisodeDraws`.
-        seed: of every draw.
         settings: everything that the result depends on.
     """
 
@@ -120,7 +115,6 @@ def train_by_episodes(
     Args:
         engine: on its device.
         embeddings: one (1, t) per source, in order.
-        training: the training.
         running: work folder, progress, signals; single process only.
     """
     sharpness = _Sharpness().to(engine.device)

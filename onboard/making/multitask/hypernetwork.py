@@ -95,7 +95,6 @@ class Fingerprinter:
         engine: the model in training; only its bare backbone is used.
         tasks: in the order of the embeddings.
         size: t.
-        seed: of the projections.
     """
 
     def __init__(self, engine: Engine, tasks: Sequence[TrainingTask], size: int, seed: int) -> None:
@@ -171,7 +170,6 @@ def train_hypernetwork(
         engine: on its device; the backbone frozen and rounded.
         groups: the curriculum's tasks with shares; the sources come first, in order.
         sources: with validation rows, which choose the checkpoint.
-        training: the training.
         running: work folder, progress, processes, signals.
     """
     recipe, beside = training.recipe, training.beside.modules.values()

@@ -118,7 +118,6 @@ class Sampling:
         steps: of the stage.
         batch: rows per step, over all processes.
         temperature: T.
-        seed: of the draws.
         tasks_per_batch: tasks per step, drawn independently with equal shares of the rows.
         balance: of the tasks within a group.
     """

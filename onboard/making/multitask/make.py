@@ -35,7 +35,6 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     Args:
         recipe: all settings.
         running: work folder, progress, processes, signals.
-        output: the base's folder.
 
     Raises:
         OnboardError: of any kind, with a remedy.

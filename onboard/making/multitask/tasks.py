@@ -23,7 +23,6 @@ class EncodedRows:
 
     Args:
         rows: texts and pairs.
-        encoder: of the base.
     """
 
     def __init__(self, rows: Sequence[Example], encoder: TextEncoder) -> None:
@@ -51,7 +50,6 @@ class SourceBatches:
 
     Args:
         source: with its training rows.
-        encoder: of the base.
         seed: of the epochs' order.
     """
 

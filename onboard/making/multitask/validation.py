@@ -76,7 +76,6 @@ def scorer(
         sources: with validation rows and the metric for choosing.
         rows: maximum number of rows per source, drawn once by the seed.
         precision: the compute type.
-        seed: of the draw.
     """
     held_out = [HeldOut.of(source, drawn(source.validation, rows, seed), engine) for source in sources]
 

@@ -39,7 +39,6 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
     Args:
         recipe: all settings and the sources.
         running: work folder (the same one resumes), progress, signals.
-        output: the new base's folder.
 
     Raises:
         NotFoundError: the base does not exist, or the second teacher is not installed.

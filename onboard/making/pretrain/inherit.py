@@ -237,7 +237,6 @@ def inherit_reader(backbone: Any, words: Sequence[int], seed: int) -> None:
     Args:
         backbone: with a distilled encoder.
         words: token ids of whole words.
-        seed: of the noise.
     """
     torch.manual_seed(seed)
     states = []

@@ -52,7 +52,6 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
 
     Args:
         made_from: recipe, corpus, work folder.
-        output: the base's folder.
     """
     recipe = made_from.recipe
     rows = read_sources(recipe.sources, recipe.seed)
@@ -115,7 +114,6 @@ def train_backbone(
 
     Args:
         made_from: provides seed and curriculum settings.
-        schedule: of the stage.
         engine: contains the backbone.
         made: the curriculum.
         sources: of the curriculum.
@@ -225,7 +223,6 @@ def write(
         learned: the embeddings.
         made: the curriculum; its tasks become anchors.
         sources: the shipped tasks.
-        output: the folder.
         given: the base that the backbone is from; it is copied if the recipe does not train it.
     """
     recipe, prints = made_from.recipe, learned.fingerprints

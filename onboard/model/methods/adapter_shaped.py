@@ -66,7 +66,6 @@ class AdapterStack(nn.Module, ABC):
         places: where the adapters are.
         d_model: h.
         bottleneck: b.
-        device: of the parameters.
         sizes: additional sizes of the method.
 
     Attributes:

@@ -218,7 +218,6 @@ def require_labels(reference: str, chosen: Sequence[Label], labels: Sequence[Lab
 
     Args:
         chosen: labels to choose answers from; empty means all.
-        labels: labels of the version.
     """
     if chosen:
         label_places(1, PredictionRequest(Reference.parse(reference), "", None, tuple(chosen)), tuple(labels))
