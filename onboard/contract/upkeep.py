@@ -39,6 +39,12 @@ class NeededBase(Document):
     versions: int
 
 
+class PlacedBase(NeededBase):
+    """A base with its folder on this machine; null if it is not here."""
+
+    folder: str | None
+
+
 class BackupManifest(Document):
     """The contents of a backup.
 
@@ -107,7 +113,6 @@ class CopiedDocument(Document):
     copied: Amount
     present: int
     absent: tuple[AbsentArtifact, ...]
-    bases: tuple[dict[str, Any], ...]
 
 
 class BackupDocument(CopiedDocument):
@@ -115,6 +120,7 @@ class BackupDocument(CopiedDocument):
 
     backup: str
     revision: str
+    bases: tuple[NeededBase, ...]
 
 
 class RestoredDocument(CopiedDocument):
@@ -127,3 +133,4 @@ class RestoredDocument(CopiedDocument):
     revoked_tokens: int
     kept_tokens: int
     dropped_webhooks: int
+    bases: tuple[PlacedBase, ...]

@@ -137,7 +137,6 @@ def with_labels(stored: Dataset, become: Mapping[str, Label | None], labels: Seq
 
     Args:
         become: new label by `label_key`; None removes the rows, or in sets of labels the label alone.
-        labels: the new label set, in order.
 
     Raises:
         InputError: all sets of labels would be alike.

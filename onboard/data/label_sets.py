@@ -29,7 +29,6 @@ def settle_sets(
 
     Args:
         splits: usable rows by split, "train" first.
-        labels: labels of the task, in order.
         origins: file and label column of each split, for the problems.
         reason: why the rows are treated like this.
         asked: the requested kind and labels.

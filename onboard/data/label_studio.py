@@ -38,8 +38,6 @@ class Config:
         control_name: name of the `<Choices>` tag.
         object_name: name of the `<Text>` tag that it labels.
         fields: of a task's data, the text or both texts of a pair.
-        labels: the choices, in their order.
-        several: whether a text may have several of them.
     """
 
     control_name: str

@@ -55,7 +55,6 @@ class CheckedRows:
     """Checked rows of a file without repeated texts, and warnings about omitted rows.
 
     Args:
-        source: the file's name in reports.
         rows: in the order of the file.
     """
 
@@ -72,7 +71,6 @@ def read_labelled(
     Labels that are spelled like one of the task's labels are that label, as a CSV file has only texts.
 
     Args:
-        asked: the file and its fields.
         takes: the inputs and answers of the task.
         new_labels: whether rows that are added to the task may have new labels; None for rows to measure on.
 

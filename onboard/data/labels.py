@@ -44,7 +44,6 @@ def settle_labels(
         splits: usable rows by split, "train" first.
         seen: every label of the training file, including rows with an invalid text.
         origins: file and label column of each split, for the problems.
-        asked: the requested kind and labels.
     """
     kind, reason = _kind(splits["train"] or splits.get("test", []), asked.kind, asked.declared)
     if kind == "regression":

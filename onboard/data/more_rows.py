@@ -31,7 +31,6 @@ class RowFile:
     """The rows of a file, and warnings about omitted rows.
 
     Args:
-        source: the file's name in reports.
         rows: in the order of the file; labels of rows to remove are ignored.
     """
 

@@ -22,7 +22,6 @@ class Embedded:
     Args:
         parents: names of what it was initialized from.
         hypernetworks: versions that it was learned under or is served with.
-        job: the job that published it.
         prior: form and number of its readout's prior.
     """
 
@@ -47,7 +46,6 @@ class TunedVersion:
 
     Args:
         parent: version that it was tuned from; None for the first.
-        job, task: the job that tuned it, and the job's task.
     """
 
     base_digest: str
@@ -68,7 +66,6 @@ class Root:
     """The task at the root of the descent.
 
     Args:
-        bases: bases on which it was learned.
         since, until: epoch seconds between which it had versions.
         priors: versions of priors that were fitted to its lesson: base, form, number.
     """

@@ -22,7 +22,6 @@ class JobTraits:
 
     Args:
         queue: represents a class of devices.
-        base: digest of the base.
         tuning: value of `--tune-hypernetwork`.
         method: value of `--method`; empty by default.
     """

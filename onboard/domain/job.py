@@ -244,7 +244,6 @@ class Job:
         attempt: number of claims; the fencing token of the worker that runs it.
         max_attempts: it is dead after this many attempts.
         key: the submitter's idempotency key, if any.
-        owner: the submitter, for the audit log.
         stage: the last stage that was entered.
         worker_pid: process of the last attempt on that worker's machine.
         not_before_at: it is not claimed earlier (back-off).
@@ -252,7 +251,6 @@ class Job:
         claimed_at: when the current (or last) attempt began.
         deadline_at: when its time limit is reached.
         needs_release: number of the oldest release (`onboard.domain.release`) that can run it.
-        result: the result document of a succeeded job.
         error: the error document of a failed, cancelled or dead job, or of the last attempt.
     """
 

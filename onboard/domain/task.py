@@ -61,8 +61,6 @@ class EmbeddingVersion:
         method: name of its fine-tuning method (`onboard.domain.methods`), which determines `content`.
         artifact: digest of its tensors in the artifact store ("sha256:…").
         embedding_digest: digest of its numbers alone: of the embedding, or of its weights or readout.
-        backbone_digest: backbone it was trained on.
-        base_digest: base it belongs to.
         hypernetwork_version: the hypernetwork of the base that it is always served with. 1 if it uses none.
         learned_under: hypernetwork version that its numbers were learned under, if it was carried from that one to
             `hypernetwork_version`; None if both are the same.

@@ -18,7 +18,6 @@ class NextAttempt:
         at: epoch seconds from which it may be claimed.
         in_seconds: time until then.
         attempt: the number of the next attempt, out of `of`.
-        error: error message of the last attempt.
         counted: whether that attempt counts; it does not if a resource was merely in use.
     """
 

@@ -120,7 +120,6 @@ class Delivery:
     Args:
         id: of the message; the same at every attempt and for every endpoint.
         at: time of the event, in epoch seconds.
-        attempts: number of failed attempts.
     """
 
     id: str

@@ -39,11 +39,7 @@ _DESCRIPTIONS: Final = "label_description"  # option of a job
 
 @dataclass(frozen=True)
 class Relabeled:
-    """The result of a change of labels: a version, or a job that makes one.
-
-    Args:
-        change: the change, for reports.
-    """
+    """The result of a change of labels: a version, or a job that makes one."""
 
     task: str
     change: TaskChange

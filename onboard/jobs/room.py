@@ -23,7 +23,6 @@ def require_room(
         owner: name of the token; None has no quota.
         new_bytes: sizes of the artifacts to be stored, by digest.
         key: idempotency key; if a job was queued under it, nothing new is queued.
-        jobs: number of jobs to be queued.
 
     Raises:
         QuotaError: the owner has no job left, or fewer bytes than these.

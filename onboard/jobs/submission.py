@@ -127,7 +127,6 @@ def prepare(
     """Read and check the dataset of a submission, for `onboard.jobs.submit.submit`.
 
     Args:
-        default_base: base if the submission names none.
         owner: the submitter, for the audit log.
         outside: see `check`.
 

@@ -138,11 +138,7 @@ def _version_to_start_from(versions: VersionRepository, start: Init, base: Base)
 
 @dataclass(frozen=True)
 class Packed:
-    """A dataset as bytes that are not stored yet.
-
-    Args:
-        record: the row of its snapshot.
-    """
+    """A dataset as bytes that are not stored yet."""
 
     record: SnapshotRecord
     content: bytes

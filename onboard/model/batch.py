@@ -46,7 +46,6 @@ class TrainingSet:
     """The training data of one task.
 
     Args:
-        rows: labeled rows.
         trie: of the task's K label words.
     """
 

@@ -162,7 +162,6 @@ class _Work:
     """The steps that change something.
 
     Args:
-        transaction: starts a transaction of the database.
         keep: renews the maintenance lock.
     """
 

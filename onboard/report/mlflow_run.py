@@ -32,7 +32,6 @@ class JobRun:
     """The contents of a run.
 
     Args:
-        job: its id.
         name: name of the run: the version that the job published.
         parameters: requested and chosen options.
         metrics: by split ("test/accuracy"), baseline ("test/majority/accuracy") and stage ("seconds/train").

@@ -98,7 +98,6 @@ class Fitted:
         readout: fitted on all rows.
         judged: indices of the rows that are in a group (m,), ascending.
         probabilities: (m, K) of these rows, each predicted without its group.
-        ridge: the ridge that these rows chose.
         sharpness: the sharpness that these rows chose; None for a regression.
         loss: total loss of these rows in nats, plus penalties.
         names: (K, h) of the labels' words, one row per label; None if left-out rows are better without them.
@@ -137,7 +136,6 @@ def fit_readout(
         targets: (n, K) distribution over labels, one-hot, times the weight of the row; over buckets for a regression.
         groups: groups of rows (indices); each row is predicted without its group, and may be in none.
         values: for a regression, the value of every bucket, ascending (K,).
-        blocks: number of blocks of columns.
         names: features (K, some of the first blocks) of the labels' words; None for a regression.
         prior: prior of earlier tasks, which takes `names`, or its weights (K, h) on a lesson's scale. None for a
             regression.

@@ -181,7 +181,6 @@ def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
     """Return the file system of a URL, and the folder (or bucket and prefix) within it.
 
     Args:
-        what: description for the message.
         setting: the setting to correct when the URL is wrong, for the remedy.
 
     Raises:

@@ -46,7 +46,6 @@ def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> l
     Args:
         embeddings, texts: their numbers; without embeddings nothing is drawn.
         sampled: pairs per step.
-        steps: steps of the training.
     """
     rng = np.random.default_rng((seed, 11))
 
@@ -76,7 +75,6 @@ class Holding:
 
         Args:
             tuned: the current hypernetwork.
-            drawn: sample of this step.
             beta: its weight.
             at_once: batch size that fits in memory.
         """

@@ -66,7 +66,6 @@ def late(
     although they are still in use.
 
     Args:
-        versions: versions in use on the base.
         since: when each came into use, by reference.
         line: the base's head and its ancestors.
         tuned_by: the task that tuned each of these, by number.

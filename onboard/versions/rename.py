@@ -46,10 +46,7 @@ def publish_renamed(
     """Publish a version with the same answers and a renamed label. No alias moves.
 
     Args:
-        present: the current version.
-        asked: the renaming of one of its labels.
         snapshot: the same rows with the new name.
-        change: the recorded change.
         unchanged: raises an error if the task has changed; called in the publishing transaction.
         owner: owner that the stored bytes count for.
 

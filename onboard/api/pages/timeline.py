@@ -49,7 +49,6 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
     """Return the attempts of a job, in order; the last one includes the stages that have not started.
 
     Args:
-        job: its document.
         events: its events as documents, from the first on.
     """
     attempts: list[AttemptSteps] = []

@@ -42,7 +42,6 @@ class Tool:
     """A kind of export, as found in a file.
 
     Args:
-        columns: columns of a flattened row.
         questions: columns that annotators filled; empty if unknown.
         item: columns that identify the text of a row, if each annotation is a row; empty if each text is one.
         answers: returns the answers to a question, of a flattened row.

@@ -47,7 +47,6 @@ class LabelingAnswers:
         chosen: indices of the answered labels among the requested ones; several only if a text may have several.
         certainties: (n,) probability of the answer; with several labels, of the least certain decision.
         scores: (n,); the texts with the lowest scores are best labeled first.
-        revision: of the annotations that the answers are based on.
     """
 
     chosen: Sequence[Sequence[int]]
@@ -71,7 +70,6 @@ class Learner:
     Args:
         task: its name; it may not exist yet.
         read: reads features of texts.
-        several: whether a text may have several labels.
     """
 
     def __init__(self, services: Services, task: str, read: Read, *, pairs: bool, several: bool) -> None:

@@ -43,7 +43,6 @@ class EpisodeDraws:
     """Draws the episodes of a step. The draws depend on the step alone.
 
     Args:
-        sources: with their training rows.
         taught: rows with the second teacher's vectors, by source; half of such a source's episodes use only these.
         shares: returns the share of episodes of each source (S,).
     """

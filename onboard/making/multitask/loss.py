@@ -172,8 +172,6 @@ def multitask_loss(
 
     Args:
         scores_of: returns log-probabilities (b, K) of each batch; called with batches, task indices and the step.
-        sampling: draws tasks and rows.
-        precision: the compute type.
         processes: this process computes its share of the rows.
         smoothing: share of the target that is spread over the labels.
         unsmoothed: names of regressions.

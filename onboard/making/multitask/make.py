@@ -33,7 +33,6 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     """Find the backbone, read the sources, train, measure, write. Only the first process does the last two.
 
     Args:
-        recipe: all settings.
         running: work folder, progress, processes, signals.
 
     Raises:

@@ -33,7 +33,6 @@ class SourceRows:
 
     Args:
         dataset: its three splits, none empty.
-        metric: the metric for choosing the checkpoint.
         about: further information from the recipe.
     """
 

@@ -37,7 +37,6 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
     """Train the base of the recipe by episodes, round it to int8, measure it, and write it.
 
     Args:
-        recipe: all settings and the sources.
         running: work folder (the same one resumes), progress, signals.
 
     Raises:

@@ -113,7 +113,6 @@ def inherit_encoder(
 
     Args:
         backbone: from `new_backbone`.
-        teacher: the source of the layers.
         to_teacher: the teacher's token id of each of our tokens (V,).
         sequences: token ids of a few thousand texts.
         say: receives the explained share of the teacher's variance for each layer.

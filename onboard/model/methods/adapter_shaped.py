@@ -66,7 +66,6 @@ class AdapterStack(nn.Module, ABC):
         places: where the adapters are.
         d_model: h.
         bottleneck: b.
-        sizes: additional sizes of the method.
 
     Attributes:
         OFFICIAL: the authors' name of each parameter, after the adapter's prefix.

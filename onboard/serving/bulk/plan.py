@@ -35,7 +35,6 @@ class Shard:
         number: from 0, in output order.
         file: index among the plan's files.
         first: number of rows of the file before it.
-        rows: number of rows.
     """
 
     number: int
