@@ -32,9 +32,9 @@ from bench.harness.runs import report_runs, run_all
 from bench.harness.variants import VARIANTS, Variant
 from onboard.bases import find_base
 from onboard.bases.load import fresh_engine
-from onboard.making.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum
+from onboard.making.curriculum import CurriculumCounts, KindCounts, PlainTexts, Source, build_curriculum
 from onboard.making.multitask.loss import Groups
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.making.multitask.validation import HeldOut, drawn
 from onboard.model.engine import Engine
 
@@ -162,7 +162,7 @@ def _metric(source: Source) -> str:
 
 
 def _groups(variant: Variant, sources: Sequence[Source], engine: Engine, seed: int) -> Groups:
-    own = tuple(SourceTask(source, engine.encoder, seed + index) for index, source in enumerate(sources))
+    own = tuple(SourceBatches(source, engine.encoder, seed + index) for index, source in enumerate(sources))
     if not variant.augmented:
         return ((own, 1.0),)
     made = build_curriculum(sources, _no_material(), _augmentation(), engine.encoder, seed)
@@ -178,9 +178,9 @@ def _augmentation() -> CurriculumCounts:
     )
 
 
-def _no_material() -> Material:
+def _no_material() -> PlainTexts:
     words = ("yes", "no")
-    return Material((), np.zeros((0, 1), dtype=np.float16), words, np.zeros((len(words), 1), dtype=np.float16))
+    return PlainTexts((), np.zeros((0, 1), dtype=np.float16), words, np.zeros((len(words), 1), dtype=np.float16))
 
 
 def page(document: dict[str, Any]) -> str:

@@ -31,9 +31,8 @@ from bench.harness.report import write
 from bench.harness.rows import Row, finished
 from bench.heldout.families import held_out
 from bench.heldout.learned import claimed, trained_of
-from bench.heldout.material import Cell, Place, opened
-from bench.heldout.plan import DEFAULT, READOUT
-from bench.heldout.plan import Run as Draw
+from bench.heldout.material import Cell, LoadedBase, opened
+from bench.heldout.plan import DEFAULT, READOUT, ArmRun
 from bench.heldout.settings import READOUT_SETTINGS, SHARE_SETTINGS, digest
 from bench.transfer.material import read
 from onboard.data.splits import is_folded
@@ -62,7 +61,7 @@ BARS: Final = {  # by part: of what, of how many rows, the error at most
 
 
 @dataclass(frozen=True)
-class Run:
+class CalibrationRun:
     """A draw of a task's rows. suite: "wide" or "target"; rows: labelled ones in all; arm: what learns them."""
 
     suite: str
@@ -81,13 +80,15 @@ class Said:
     test: np.ndarray
 
 
-def plan(folder: Path) -> dict[str, list[Run]]:
+def plan(folder: Path) -> dict[str, list[CalibrationRun]]:
     """The runs of each part."""
     third = [task for task in held_out(folder / "wide") if read(folder / "wide" / task).kind != "regression"][1::3]
     return {
-        "held-out": [Run("wide", task, n, draw, READOUT) for task in third for n in (32, 100) for draw in (0, 1)],
-        "default": [Run("wide", task, n, 0, DEFAULT) for n in (32, 100) for task in WITH_EMBEDDING],
-        "targets": [Run("target", task, 100, 0, DEFAULT) for task in TARGETS],
+        "held-out": [
+            CalibrationRun("wide", task, n, draw, READOUT) for task in third for n in (32, 100) for draw in (0, 1)
+        ],
+        "default": [CalibrationRun("wide", task, n, 0, DEFAULT) for n in (32, 100) for task in WITH_EMBEDDING],
+        "targets": [CalibrationRun("target", task, 100, 0, DEFAULT) for task in TARGETS],
     }
 
 
@@ -119,18 +120,18 @@ def _asked(words: Sequence[str]) -> Namespace:
     return parser.parse_args(words)
 
 
-def _there(work: Path, settings: Row) -> dict[Run, Row]:
+def _there(work: Path, settings: Row) -> dict[CalibrationRun, Row]:
     """The measurements with these settings."""
     rows = [row for row in finished(work) if row.get("settings") == settings]
-    return {Run(**{name: row[name] for name in Run.__annotations__}): row for row in rows}
+    return {CalibrationRun(**{name: row[name] for name in CalibrationRun.__annotations__}): row for row in rows}
 
 
-def _line(run: Run, row: Row) -> str:
+def _line(run: CalibrationRun, row: Row) -> str:
     return f"{run.task} n={run.rows} draw {run.draw} {run.arm}: {row['temperature'][str(DEVIATION)]}"
 
 
-def _row(place: Place, folder: Path, settings: Row, run: Run) -> Row:
-    cell = Cell(place, read(folder / run.suite / run.task), Draw(run.task, run.rows, run.draw, run.arm))
+def _row(place: LoadedBase, folder: Path, settings: Row, run: CalibrationRun) -> Row:
+    cell = Cell(place, read(folder / run.suite / run.task), ArmRun(run.task, run.rows, run.draw, run.arm))
     cell.test = drawn_tests(read(folder / run.suite / run.task), TESTS[run.suite])
     said = _read_out(cell) if run.arm == READOUT else _learned(cell)
     return {**asdict(run), **errors(said, cell.truth, cell.columns, len(cell.labels)), "settings": settings}

@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with ended_in_order(), tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         settings = stack.enter_context(_settings(Path(folder), options.device))
-        run = Run(settings, Path(folder), options.device)
+        run = InstallationSteps(settings, Path(folder), options.device)
         stack.callback(run.stop)
         steps = run.steps()
     document = {
@@ -109,7 +109,7 @@ def _settings(folder: Path, device: str) -> Iterator[Settings]:
         yield settings.model_copy(update={"database_url": url, "broker_url": redis.url})
 
 
-class Run:
+class InstallationSteps:
     """The steps, on one installation.
 
     Args:

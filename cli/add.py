@@ -11,7 +11,7 @@ import typer
 from cli.connection import connected
 from cli.options import addition_options
 from cli.output import AsJson, Document, emit, say_warnings
-from onboard.domain.change import change_sentence
+from onboard.contract.changes import change_sentence
 from onboard.errors import InputError
 
 _NONE: Mapping[str, Any] = {}

@@ -60,7 +60,6 @@ def answered_in_bulk(
 
     Args:
         asked: fields of a `BulkQuestion`.
-        apart: the other options.
 
     Raises:
         InputError: it is to be a job, and something is missing; or what `_predicted` and `submit_bulk` raise.

@@ -13,6 +13,7 @@ from cli.connection import connected
 from cli.options import submit_options
 from cli.output import AsJson, Document, emit, say, say_warnings, table, write_file
 from cli.standard_input import STANDARD_INPUT, readable
+from onboard.contract.methods import MethodResult
 from onboard.domain.methods import AUTO, WITHOUT_EMBEDDING
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.submission import Submission
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onboard.client.protocol import Service
-    from onboard.report.methods import MethodResult, MethodsCompared
+    from onboard.report.methods import MethodsCompared
 
 DEFAULT: Final = "default"  # the base's own: an embedding
 _ROWS: Final = 32
@@ -83,8 +84,6 @@ def _of_all(submission: Submission) -> Submission:
 
 def _compared(service: Service, submission: Submission, names: Sequence[str]) -> MethodsCompared:
     """Queue a job for each method, follow them one after the other, and read what they came to."""
-    from onboard.report.methods import MethodResult
-
     queued: list[tuple[str, str | MethodResult]] = []
     for name in names:
         key = None if submission.key is None else f"{submission.key}-{name}"
@@ -97,7 +96,7 @@ def _compared(service: Service, submission: Submission, names: Sequence[str]) ->
             raise
         except InputError as error:
             say(f"{name}: {error.message} {error.remedy}")
-            queued.append((name, MethodResult(name, "refused", error=error.message)))
+            queued.append((name, MethodResult(method=name, state="refused", error=error.message)))
     try:
         return _followed(service, str(submission.task), queued)
     except KeyboardInterrupt:
@@ -120,7 +119,7 @@ def _submitted(service: Service, submission: Submission) -> str:
 def _followed(service: Service, task: str, queued: Sequence[tuple[str, str | MethodResult]]) -> MethodsCompared:
     """Follow the jobs of methods one after the other, and read what they came to."""
     from cli.watch import follow
-    from onboard.report.methods import MethodResult, MethodsCompared
+    from onboard.report.methods import MethodsCompared, method_result
 
     documents: list[Document] = []
     results: list[MethodResult] = []
@@ -132,5 +131,5 @@ def _followed(service: Service, task: str, queued: Sequence[tuple[str, str | Met
         documents.append(follow(service, job))
         number = documents[-1].get("version")
         version = None if number is None else service.version_document(f"{task}@v{number}")
-        results.append(MethodResult.of(name, documents[-1], version))
-    return MethodsCompared.of(task, documents, results)
+        results.append(method_result(name, documents[-1], version))
+    return MethodsCompared.of_jobs(task, documents, results)

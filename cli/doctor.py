@@ -20,13 +20,10 @@ Check = Callable[["Settings"], str]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """The result of one check.
 
     Args:
-        what: its name.
-        ok: whether it passed.
-        found: what was found.
         remedy: the command that repairs it; empty if it passed.
         exit_code: the exit code of the command if it failed.
     """
@@ -60,19 +57,19 @@ def _checks(settings: Settings) -> Mapping[str, Check]:
     return local_doctor.CHECKS
 
 
-def _looked_at(what: str, check: Check, settings: Settings) -> Finding:
+def _looked_at(what: str, check: Check, settings: Settings) -> Diagnosis:
     try:
-        return Finding(what, True, check(settings))
+        return Diagnosis(what, True, check(settings))
     except OnboardError as error:
-        return Finding(what, False, error.message, error.remedy, error.exit_code)
+        return Diagnosis(what, False, error.message, error.remedy, error.exit_code)
     except Exception as error:  # noqa: BLE001 - the outermost edge of one check: the others say what they find
         from workers.logs import hide_passwords
 
         stumbled = hide_passwords(f"{type(error).__name__}: {error}".partition("\n")[0])
-        return Finding(what, False, stumbled, "This is a bug: please report it.", OnboardError.exit_code)
+        return Diagnosis(what, False, stumbled, "This is a bug: please report it.", OnboardError.exit_code)
 
 
-def _table(findings: list[Finding]) -> Columns:
+def _table(findings: list[Diagnosis]) -> Columns:
     heads = ("check", "", "found", "repair it with")
     rows = ((finding.what, "ok" if finding.ok else "wrong", finding.found, finding.remedy) for finding in findings)
     return table(heads, rows, folded=heads[2:])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogLine:
     """An event of a job, or a line that a worker logged about it; `at` is ISO 8601 in UTC."""
 
     at: str
@@ -41,7 +41,7 @@ def show_logs(service: Service, name: str, *, attempt: int | None, follow: bool,
         NotFoundError: no such job, or not so many attempts.
     """
     tell = say if as_json else print_line
-    entries: list[Entry] = []
+    entries: list[LogLine] = []
     part = service.log(name, attempt, None)
     while True:
         new = _entries(part)
@@ -60,26 +60,26 @@ def show_logs(service: Service, name: str, *, attempt: int | None, follow: bool,
         _say_where_lines_are(part, entries)
 
 
-def _entries(part: Document) -> list[Entry]:
+def _entries(part: Document) -> list[LogLine]:
     """A part of a log in the order of time."""
     entries = [_entry_of_event(event) for event in part["events"]]
     entries += [_entry_of_line(line) for line in part["lines"]]
     return sorted(entries, key=attrgetter("at"))
 
 
-def _entry_of_event(event: Document) -> Entry:
+def _entry_of_event(event: Document) -> LogLine:
     from cli.watch import event_line
 
-    return Entry(event["at"], event["attempt"], event["worker"] or "", event_line(event), event, is_event=True)
+    return LogLine(event["at"], event["attempt"], event["worker"] or "", event_line(event), event, is_event=True)
 
 
-def _entry_of_line(line: dict[str, Any]) -> Entry:
+def _entry_of_line(line: dict[str, Any]) -> LogLine:
     trace = "\n" + line["trace"] if line.get("trace") else ""
     text = f"{line['level']} {line['logger']}: {line['message']}{trace}"
-    return Entry(line["time"], line.get("attempt", 0), line.get("worker", ""), text, line, is_event=False)
+    return LogLine(line["time"], line.get("attempt", 0), line.get("worker", ""), text, line, is_event=False)
 
 
-def _document(part: Document, entries: list[Entry]) -> Document:
+def _document(part: Document, entries: list[LogLine]) -> Document:
     return {
         "job": part["job"],
         "state": part["state"],
@@ -89,7 +89,7 @@ def _document(part: Document, entries: list[Entry]) -> Document:
     }
 
 
-def _say_where_lines_are(part: Document, entries: list[Entry]) -> None:
+def _say_where_lines_are(part: Document, entries: list[LogLine]) -> None:
     workers = sorted({entry.worker for entry in entries if entry.worker})
     if not workers:
         return

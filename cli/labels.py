@@ -9,7 +9,7 @@ import typer
 
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say_warnings, table
-from onboard.domain.change import change_sentence
+from onboard.contract.changes import change_sentence
 from onboard.domain.dataset import label_text
 from onboard.domain.label_change import LabelChange
 from onboard.errors import InputError

@@ -42,7 +42,6 @@ def require_served(seen: Document, *, near: bool, embedded: bool = False, dead: 
 
     Args:
         seen: the document of `onboard queue show --json`.
-        near: whether a worker can be started here.
         embedded: whether one that has nothing left to do should leave.
         dead: whether the only workers are known to be dead.
 

@@ -23,7 +23,6 @@ def fields_of(
 
     Args:
         references: the versions that answer; if they were trained on different columns, none is returned.
-        source: what is read.
     """
     if given or source == STANDARD_INPUT:
         return given

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import AsJson, emit, say, table
 from cli.services import local_only, opened
+from onboard.contract.upkeep import Amount, BackupDocument, RestoredDocument
 from onboard.domain.counting import counted, size_text
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def gc(
 
     with opened(register=False) as services:
         garbage = collect_garbage(services, older_than_hours=older_than, dry_run=dry_run)
-    emit(garbage.to_json(), as_json, lambda: _freed(garbage))
+    emit(garbage.to_document().to_json(), as_json, lambda: _freed(garbage))
     for artifact in garbage.damaged:
         say(f"error: {artifact['digest']} is {artifact['problem']}; needed by {', '.join(artifact['used_by'])}")
     if garbage.damaged:
@@ -61,16 +62,15 @@ def backup(
     with opened(register=False) as services:
         manifest, copied = back_up(services, target, say)
     rows = {name: table.rows for name, table in manifest.tables.items()}
-    document = {
-        "backup": target, "created_at": manifest.created_at, "revision": manifest.revision, "rows": rows,
-        "artifacts": manifest.artifacts, "copied": {"count": copied.copied, "bytes": copied.copied_bytes},
-        "present": copied.present, "absent": copied.absent, "bases": manifest.bases,
-    }  # fmt: skip
+    document = BackupDocument.of(
+        manifest, backup=target, rows=rows, absent=copied.absent, present=copied.present,
+        copied=Amount(count=copied.copied, size_bytes=copied.copied_bytes),
+    )  # fmt: skip
     said = (
         f"{target}: {sum(rows.values())} rows, {manifest.artifacts['count']} artifacts "
         f"({copied.copied} copied, {size_text(copied.copied_bytes)}; {copied.present} were there)"
     )
-    emit(document, as_json, lambda: said)
+    emit(document.to_json(), as_json, lambda: said)
     for artifact in copied.absent:
         what = f"{artifact['digest']} ({artifact['kind']})"
         say(f"error: {what} is {artifact['problem']} in the service, so not in the backup")
@@ -99,7 +99,7 @@ def restore(
     from onboard.settings import Settings
 
     restored = fill(Settings(), source, say, GoingOn(tokens=keep_tokens, webhooks=send_webhooks))
-    emit(_restored(restored), as_json, lambda: _told(restored))
+    emit(_restored(restored).to_json(), as_json, lambda: _told(restored))
     if restored.loaded.kept_tokens:
         kept_tokens = restored.loaded.kept_tokens
         work = f"{counted(kept_tokens, 'token')} {'works' if kept_tokens == 1 else 'work'}"
@@ -120,17 +120,15 @@ def _freed(garbage: Garbage) -> Columns:
     return table(("would be deleted" if garbage.dry_run else "deleted", "count", "size"), rows)
 
 
-def _restored(restored: Restored) -> dict[str, Any]:
-    manifest, loaded = restored.manifest, restored.loaded
-    return {
-        "created_at": manifest.created_at, "backup_revision": manifest.revision, "onboard": manifest.onboard,
-        "rows": {name: table.rows for name, table in manifest.tables.items()}, "artifacts": manifest.artifacts,
-        "copied": {"count": restored.artifacts.copied, "bytes": restored.artifacts.copied_bytes},
-        "present": restored.artifacts.present,
-        "absent": manifest.absent, "requeued": list(loaded.unfinished.requeued),
-        "cancelled": list(loaded.unfinished.cancelled), "revoked_tokens": loaded.revoked_tokens,
-        "kept_tokens": loaded.kept_tokens, "dropped_webhooks": loaded.dropped_webhooks, "bases": restored.bases,
-    }  # fmt: skip
+def _restored(restored: Restored) -> RestoredDocument:
+    manifest, loaded, copied = restored.manifest, restored.loaded, restored.artifacts
+    return RestoredDocument.of(
+        manifest, backup_revision=manifest.revision, rows={name: part.rows for name, part in manifest.tables.items()},
+        copied=Amount(count=copied.copied, size_bytes=copied.copied_bytes), present=copied.present,
+        requeued=loaded.unfinished.requeued, cancelled=loaded.unfinished.cancelled,
+        revoked_tokens=loaded.revoked_tokens, kept_tokens=loaded.kept_tokens, dropped_webhooks=loaded.dropped_webhooks,
+        bases=restored.bases,
+    )  # fmt: skip
 
 
 def _are(count: int, noun: str) -> str:

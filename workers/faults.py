@@ -22,11 +22,7 @@ _DEVICE: Final = ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "NCCL error", "H
 
 
 class TroubleError(Exception):
-    """The worker cannot go on like this; its job has been handed back.
-
-    Args:
-        trouble: what it cannot load.
-    """
+    """The worker cannot go on like this; its job has been handed back."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.message)

@@ -22,12 +22,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Leaving:
-    """From SIGTERM to the end of the process.
-
-    Args:
-        work: what its processes have in hand.
-        children: the processes.
-    """
+    """From SIGTERM to the end of the process."""
 
     def __init__(self, database: Database, plan: WorkerPlan, work: WorkInHand, children: Children) -> None:
         self._database = database

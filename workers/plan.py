@@ -20,8 +20,6 @@ class WorkerPlan:
     """One worker: a Celery parent with one pool child, for one device.
 
     Args:
-        name: its unique name in the deployment.
-        queues: names of the queues that it takes jobs from.
         device: auto, cpu, cuda or cuda:N.
         pipeline: module with `run(job, services, progress)` and `preload(services)`.
         idle_exit_seconds: it exits after this time without work; None means never.

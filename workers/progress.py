@@ -25,7 +25,6 @@ class Heartbeat:
     """Extends a lease in a thread, as a context manager, and hears of cancelling and of losing what it is of.
 
     Args:
-        name: of the thread.
         extend: extends the lease; returns whether to stop, raises FencedError when another has it.
         look: the same, but for extending: cheaper.
         heartbeat_seconds: time between extensions.

@@ -28,7 +28,6 @@ class Beat:
         pid: of the child.
         count: how often its heart has beaten.
         loaded: whether it has loaded what every job needs.
-        trouble: what it cannot load.
     """
 
     pid: int

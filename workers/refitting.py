@@ -25,11 +25,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Refitting:
-    """Checks whether priors are out of date, and refits them.
-
-    Args:
-        services: those of the worker.
-    """
+    """Checks whether priors are out of date, and refits them."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -22,7 +22,6 @@ class WorkInHand:
     """Of one worker.
 
     Args:
-        worker: its name.
         doorbell: rung for what goes back to a queue.
     """
 

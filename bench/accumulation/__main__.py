@@ -29,9 +29,9 @@ from bench.harness.rows import Row
 from bench.heldout.families import families, held_out
 from bench.heldout.features import encoder_features
 from bench.heldout.figures import Results
-from bench.heldout.material import TEST_ROWS, Place, opened, rarest_label
+from bench.heldout.material import TEST_ROWS, LoadedBase, opened, rarest_label
 from bench.heldout.measures import measured
-from bench.heldout.plan import DRAWS, Run, listed, numbers, part_of
+from bench.heldout.plan import DRAWS, ArmRun, listed, numbers, part_of
 from bench.heldout.settings import PRIOR_SETTINGS, READOUT_SETTINGS, digest, job_settings
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from onboard.errors import InputError
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def settings_of(place: Place, runs: Sequence[Run]) -> dict[str, Row]:
+def settings_of(place: LoadedBase, runs: Sequence[ArmRun]) -> dict[str, Row]:
     """The settings that the numbers of each arm depend on, in addition to task and rows."""
     of_prior = digest([PRIOR_SETTINGS, READOUT_SETTINGS])
     shared: Row = {"base": place.base_digest, "lessons": lessons_digest(place.base), "test_rows": TEST_ROWS}
@@ -74,7 +74,11 @@ def settings_of(place: Place, runs: Sequence[Run]) -> dict[str, Row]:
 
 
 def _measure(
-    place: Place, runs: Sequence[Run], settings: Settings, rarest: Mapping[str, float], asked: argparse.Namespace
+    place: LoadedBase,
+    runs: Sequence[ArmRun],
+    settings: Settings,
+    rarest: Mapping[str, float],
+    asked: argparse.Namespace,
 ) -> None:
     there = runs_of(runs, settings, asked.output)
     missing = [run for run in runs if run not in there]
@@ -84,7 +88,7 @@ def _measure(
     arms = Arms(place, asked.data / "wide", lessons, features, WORK / "accumulation" / str(os.getpid()))
     of_task = families(asked.data / "wide")
 
-    def measure(run: Run) -> Row:
+    def measure(run: ArmRun) -> Row:
         facts: Row = {"family": of_task.get(run.task, ""), "rarest": round(rarest[run.task], 4)}
         try:
             learned = arms.answer(run)

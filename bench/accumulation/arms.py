@@ -11,8 +11,8 @@ from bench.accumulation.plan import DEFAULT, parts_of
 from bench.harness.earlier_tasks import base_of, first_tasks, packed_lessons, prior_of
 from bench.heldout.features import Features
 from bench.heldout.learned import Learned, learn
-from bench.heldout.material import Cells, Place
-from bench.heldout.plan import Run
+from bench.heldout.material import Cells, LoadedBase
+from bench.heldout.plan import ArmRun
 from bench.heldout.readouts import fit_alone
 from onboard.bases.load import load_engine
 from onboard.statistics.prior import Lesson, Prior
@@ -31,7 +31,9 @@ class Arms:
         work: where bases with fewer tasks are written.
     """
 
-    def __init__(self, place: Place, data: Path, lessons: Mapping[str, Lesson], features: Features, work: Path) -> None:
+    def __init__(
+        self, place: LoadedBase, data: Path, lessons: Mapping[str, Lesson], features: Features, work: Path
+    ) -> None:
         self._place, self._lessons, self._features = place, lessons, features
         self._data, self._work = data, work
         self._cells = Cells(place, data)
@@ -43,7 +45,7 @@ class Arms:
         """Of the base with all of its tasks."""
         return self._cells
 
-    def answer(self, run: Run) -> Learned:
+    def answer(self, run: ArmRun) -> Learned:
         """The answers of the run's arm. Raises InputError: the rows make no readout."""
         kind, count = parts_of(run.arm)
         if kind == DEFAULT:
@@ -73,5 +75,8 @@ class Arms:
             names = set(first_tasks([source.name for source in base.sources], count, draw))
             folder = self._work / _FOLDER.format(count=count, seed=draw)
             smaller = base_of(base, names, folder, packed_lessons(base, names))
-            self._smaller = (count, draw), Cells(Place(smaller, load_engine(smaller, self._place.device)), self._data)
+            self._smaller = (
+                (count, draw),
+                Cells(LoadedBase(smaller, load_engine(smaller, self._place.device)), self._data),
+            )
         return self._smaller[1]

@@ -11,7 +11,7 @@ from bench.accumulation.plan import COUNTS, DEFAULT, KINDS, READOUT, ROWS, arm_o
 from bench.harness.earlier_tasks import LESSON_ROWS
 from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
 from bench.heldout.figures import CALIBRATION, Results, plain, signed
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from onboard.domain.counting import counted
 
 LEAST: Final = {4: 4.0, 16: 2.0}  # points that all tasks are to add, by rows of the new one
@@ -35,7 +35,7 @@ class Facts:
     sources: int
     draws: int
     test_rows: int
-    missing: Sequence[Run]
+    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from bench.heldout.plan import DRAWS, Run
+from bench.heldout.plan import DRAWS, ArmRun
 
 READOUT, DEFAULT = "readout", "default"
 KINDS: Final[Mapping[str, str]] = {
@@ -40,14 +40,14 @@ def parts_of(arm: str) -> tuple[str, int]:
     return kind, int(count)
 
 
-def plan(tasks: Sequence[str], wish: Wish) -> list[Run]:
+def plan(tasks: Sequence[str], wish: Wish) -> list[ArmRun]:
     """The runs; those that share a base are together, and all arms of readouts of a cell."""
     own = [task for task in tasks if not wish.tasks or task in wish.tasks]
     runs = []
     if READOUT in wish.kinds:
         for rows, draw, task in product(wish.rows, wish.draws, own):
-            runs += [Run(task, rows, draw, arm_of(READOUT, count)) for count in wish.counts]
+            runs += [ArmRun(task, rows, draw, arm_of(READOUT, count)) for count in wish.counts]
     if DEFAULT in wish.kinds:
         for draw, count, rows, task in product(wish.draws, wish.counts, wish.rows, own):
-            runs.append(Run(task, rows, draw, arm_of(DEFAULT, count)))
+            runs.append(ArmRun(task, rows, draw, arm_of(DEFAULT, count)))
     return runs

@@ -19,7 +19,7 @@ from sqlalchemy import delete
 from bench.chaos.backups import Backups
 from bench.chaos.fleet import Fleet
 from bench.chaos.journal import Journal
-from bench.chaos.place import Place
+from bench.chaos.place import Deployment
 from bench.chaos.poison import POISONS
 from bench.chaos.prey import Hunter
 from bench.chaos.server_faults import Mend, server_faults
@@ -56,7 +56,7 @@ class Faults:
 
     def __init__(
         self,
-        place: Place,
+        place: Deployment,
         services: Services,
         fleet: Fleet,
         hunter: Hunter,

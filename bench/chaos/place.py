@@ -53,7 +53,7 @@ class SmallDisk:
 
 
 @dataclass(frozen=True)
-class Place:
+class Deployment:
     """One deployment.
 
     Args:
@@ -76,20 +76,20 @@ def absent(name: PlaceName) -> str | None:
 
 
 @contextmanager
-def open_place(name: PlaceName, folder: Path, base: Path) -> Iterator[Place]:
+def open_place(name: PlaceName, folder: Path, base: Path) -> Iterator[Deployment]:
     """A fresh deployment under `folder`, on the base in `base`; everything that was started ends with it."""
     with ExitStack() as stack:
         disk = stack.enter_context(_small_disk(folder / "disk"))
         artifacts = str(disk.folder / "artifacts") if disk else str(folder / "artifacts")
         shared = Settings(home=folder / "home", base=str(base), device="cpu", artifact_url=artifacts)
         if name == "sqlite":
-            yield Place(name, shared, shared, disk, None)
+            yield Deployment(name, shared, shared, disk, None)
             return
         postgres = stack.enter_context(PostgresServer())
         redis = stack.enter_context(RedisServer())
         proxy = stack.enter_context(Proxy(postgres.port))
         upgrade(postgres.create(DATABASE))
-        yield Place(
+        yield Deployment(
             name,
             _grown(shared, postgres.url(DATABASE, proxy.port), redis.url),
             _grown(shared, postgres.url(DATABASE), redis.url),

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from bench.chaos.auditor import Answer, Auditor, Seen
-from bench.chaos.place import Place
+from bench.chaos.place import Deployment
 from bench.chaos.submitter import TASKS
 from bench.harness.server import serving
 from onboard.domain.access import Scope
@@ -27,7 +27,7 @@ _ALL: Final = 0.2  # share of the requests for all tasks
 
 
 @contextmanager
-def reading(place: Place, services: Services, readers: int, folder: Path, pause: float) -> Iterator[Auditor]:
+def reading(place: Deployment, services: Services, readers: int, folder: Path, pause: float) -> Iterator[Auditor]:
     """So many readers of a server of this place, as long as the block lasts.
 
     Args:

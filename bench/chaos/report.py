@@ -12,7 +12,7 @@ from bench.chaos.scenarios import in_a_job, left_out, scenarios
 from bench.harness.page import NONE, listed, table
 from bench.harness.report import describe
 
-Run = dict[str, Any]
+RunResult = dict[str, Any]
 _STATUSES = ("200", "304", "404", "503")  # of answers, that are looked for
 _NAMES = {"sqlite": "SQLite + filesystem", "postgres": "PostgreSQL + Redis"}
 _VICTIMS = {
@@ -22,13 +22,16 @@ _VICTIMS = {
 }
 
 
-def read_results(work: Path, name: str) -> list[Run]:
+def read_results(work: Path, name: str) -> list[RunResult]:
     """The results of that name in the folders of `work`, by folder."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(work.glob(f"*/{name}"))]
 
 
 def document(
-    runs: Sequence[Run], leases: Sequence[Run], mutants: Sequence[Run] = (), unlearned: Sequence[Run] = ()
+    runs: Sequence[RunResult],
+    leases: Sequence[RunResult],
+    mutants: Sequence[RunResult] = (),
+    unlearned: Sequence[RunResult] = (),
 ) -> dict[str, Any]:
     """Everything that was measured, with its totals."""
     return {
@@ -86,7 +89,7 @@ def page(numbers: dict[str, Any]) -> str:
     )
 
 
-def _runs(runs: Sequence[Run]) -> list[str]:
+def _runs(runs: Sequence[RunResult]) -> list[str]:
     head = ("place", "seed", "jobs", "kills", "other faults", "lost", "doubled", "late writers refused", "seconds")
     return table(head, (
         (_NAMES[run["place"]], run["seed"], run["jobs"], run["kills"], sum(run["faults"].values()), run["lost"],
@@ -112,7 +115,7 @@ def _scenarios(numbers: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def _mutants(mutants: Sequence[Run]) -> list[str]:
+def _mutants(mutants: Sequence[RunResult]) -> list[str]:
     """Whether a run sees it when the fence is gone."""
     if not mutants:
         return []
@@ -131,7 +134,7 @@ def _mutants(mutants: Sequence[Run]) -> list[str]:
     ]  # fmt: skip
 
 
-def _unlearned(unlearned: Sequence[Run]) -> list[str]:
+def _unlearned(unlearned: Sequence[RunResult]) -> list[str]:
     if not unlearned:
         return []
     rows = (
@@ -162,7 +165,7 @@ def _faults(faults: dict[str, int]) -> list[str]:
     return [above, "", *table("fault | times", faults.items())]
 
 
-def _readers(runs: Sequence[Run], totals: dict[str, Any]) -> list[str]:
+def _readers(runs: Sequence[RunResult], totals: dict[str, Any]) -> list[str]:
     with_readers = [run for run in runs if _answers(run)]
     if not with_readers:
         return []
@@ -177,7 +180,7 @@ def _readers(runs: Sequence[Run], totals: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _reading(run: Run) -> tuple[object, ...]:
+def _reading(run: RunResult) -> tuple[object, ...]:
     answers, read = _answers(run), _read(run)
     counts = (answers.get(status, 0) for status in _STATUSES)
     other = sum(number for status, number in answers.items() if status not in _STATUSES)
@@ -186,16 +189,16 @@ def _reading(run: Run) -> tuple[object, ...]:
     return _NAMES[run["place"]], run["seed"], read["readers"], *counts, other, wrong, longest
 
 
-def _read(run: Run) -> dict[str, Any]:
+def _read(run: RunResult) -> dict[str, Any]:
     numbers: dict[str, Any] = run.get("reading", {})  # runs that were kept from before there were readers have none
     return numbers
 
 
-def _answers(run: Run) -> dict[str, int]:
+def _answers(run: RunResult) -> dict[str, int]:
     return dict(_read(run).get("answers", {}))
 
 
-def _seconds(runs: Sequence[Run], leases: Sequence[Run]) -> list[str]:
+def _seconds(runs: Sequence[RunResult], leases: Sequence[RunResult]) -> list[str]:
     lines = [
         "Seconds from a kill to the job's next attempt, with a lease of 5 s, while everything else breaks too: with so "
         "many kills there is often no other worker that is up, and older jobs come first.", "",

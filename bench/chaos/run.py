@@ -18,7 +18,7 @@ from bench.chaos.checker import DOUBLED, LOST, Verdict, check
 from bench.chaos.faults import Faults
 from bench.chaos.fleet import Fleet, running
 from bench.chaos.journal import Journal
-from bench.chaos.place import Place, PlaceName, open_place
+from bench.chaos.place import Deployment, PlaceName, open_place
 from bench.chaos.plan import Step, plan, sleepers
 from bench.chaos.poison import is_poison
 from bench.chaos.prey import Hunter
@@ -112,7 +112,7 @@ def _command(name: PlaceName, options: Options) -> str:
 class Scene:
     """Everything that acts in a run."""
 
-    def __init__(self, place: Place, services: Services, options: Options, folder: Path, journal: Journal) -> None:
+    def __init__(self, place: Deployment, services: Services, options: Options, folder: Path, journal: Journal) -> None:
         rng = random.Random(f"{options.seed} {place.name} moments")
         clocks = [_CLOCKS[slot % len(_CLOCKS)] for slot in range(options.workers)]
         self._services = services

@@ -22,7 +22,7 @@ from bench.harness.variants import hypernetwork
 from bench.heldout.families import held_out
 from onboard.bases import Base, find_base
 from onboard.bases.load import fresh_engine
-from onboard.making.curriculum import KINDS, Curriculum, CurriculumCounts, Material, Source, build_curriculum
+from onboard.making.curriculum import KINDS, Curriculum, CurriculumCounts, PlainTexts, Source, build_curriculum
 from onboard.making.curriculum.source import About
 from onboard.making.curriculum.topics import common_words
 from onboard.making.multitask.recipe import read_recipe
@@ -130,7 +130,7 @@ def counts_of(options: Options) -> CurriculumCounts:
 
 
 @lru_cache(1)
-def material_of(options: Options) -> Material:
+def material_of(options: Options) -> PlainTexts:
     """Texts of the sources and common words with the teacher's vectors; from the work folder or computed.
 
     Raises:
@@ -148,7 +148,7 @@ def material_of(options: Options) -> Material:
         teacher = Teacher.load()
         save_file({"vectors": teacher.vectors(texts), "word_vectors": teacher.vectors(words)}, path)
     arrays = load_file(path)
-    return Material(texts, arrays["vectors"], words, arrays["word_vectors"])
+    return PlainTexts(texts, arrays["vectors"], words, arrays["word_vectors"])
 
 
 def _candidates(base: Base, table: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

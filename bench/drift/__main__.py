@@ -23,7 +23,7 @@ from bench.harness.report import made_by, report
 from bench.heldout.families import families, held_out
 from bench.heldout.features import encoder_features
 from bench.heldout.material import Cell, opened
-from bench.heldout.plan import AS_THEY_COME, READOUT, Run
+from bench.heldout.plan import AS_THEY_COME, READOUT, ArmRun
 from bench.transfer.material import read
 from onboard.domain.dataset import Dataset, Example
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     serving = []
     if asked.rounds:
         timed = next(task for task in chosen if not task[1].pairs)
-        cell = Cell(place, timed[1], Run(timed[0], 200, 0, READOUT, AS_THEY_COME))
+        cell = Cell(place, timed[1], ArmRun(timed[0], 200, 0, READOUT, AS_THEY_COME))
         serving = overhead(cell, served(cell, features, width), asked.rounds)
     false = [line[week] != 0 for line in lines for week in ("first", "second")]
     kept = sum(false) <= MOST_FALSE * len(false) and all(line["overhead"] <= MOST_OVERHEAD for line in serving)

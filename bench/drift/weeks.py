@@ -10,8 +10,8 @@ import numpy as np
 
 from bench.harness.rows import Row
 from bench.heldout.features import Features
-from bench.heldout.material import Cell, Place
-from bench.heldout.plan import AS_THEY_COME, READOUT, Run
+from bench.heldout.material import Cell, LoadedBase
+from bench.heldout.plan import AS_THEY_COME, READOUT, ArmRun
 from bench.heldout.readouts import fit_alone
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import InputError
@@ -113,7 +113,7 @@ class Plan:
 
 
 def of_task(
-    place: Place, task: str, whole: Dataset, others: tuple[str, Sequence[Example]], features: Features, plan: Plan
+    place: LoadedBase, task: str, whole: Dataset, others: tuple[str, Sequence[Example]], features: Features, plan: Plan
 ) -> list[Row]:
     """A line for each number of rows, draw and order of a task: texts until an alarm in four weeks.
 
@@ -126,7 +126,7 @@ def of_task(
     every = list({row.text_a + str(row.text_b): row for row in (*whole.train, *whole.test)}.values())
     for number in plan.rows:
         for draw in range(plan.draws):
-            cell = Cell(place, whole, Run(task, number, draw, READOUT, AS_THEY_COME))
+            cell = Cell(place, whole, ArmRun(task, number, draw, READOUT, AS_THEY_COME))
             taken = {(row.text_a, row.text_b) for row in (*cell.dataset.train, *cell.dataset.validation)}
             pool = [row for row in every if (row.text_a, row.text_b) not in taken][: 2 * plan.week]
             if len(pool) < 2 * plan.week:

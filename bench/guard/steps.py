@@ -69,7 +69,7 @@ def judged(
     known = {(row["judged"], row["size"]): row for row in rows if "judged" in row}
     of_whole = {(change.direction, change.size): change for change in changes}
     missing = {name: [size for size in SIZES if (name, size) not in known] for name in directions}
-    asked = Asked.about(engine, prepare(), settings) if any(missing.values()) else None
+    asked = GuardedTasks.about(engine, prepare(), settings) if any(missing.values()) else None
     for name, make in directions.items():
         if asked is None or not missing[name]:
             continue
@@ -86,7 +86,7 @@ def judged(
 
 
 @dataclass(frozen=True)
-class Asked:
+class GuardedTasks:
     """The tasks as the guard knows them, and their test rows, which it does not."""
 
     engine: Engine
@@ -95,7 +95,7 @@ class Asked:
     settings: GuardSettings
 
     @classmethod
-    def about(cls, engine: Engine, tasks: Sequence[Task], settings: GuardSettings) -> Asked:
+    def about(cls, engine: Engine, tasks: Sequence[Task], settings: GuardSettings) -> GuardedTasks:
         """With the answers before any step."""
         before = answers(engine, [question(task, engine.hypernetwork) for task in tasks])
         return cls(engine, tasks, before, settings)

@@ -20,7 +20,7 @@ from onboard.bases import find_base
 from onboard.data.regression import Buckets
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 from onboard.making.curriculum import Batch, Source
-from onboard.making.multitask.loop import Running, Stage, run_stage
+from onboard.making.multitask.loop import Running, TrainingStage, run_stage
 from onboard.making.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
 from onboard.making.multitask.processes import Processes
 from onboard.making.multitask.recipe import Schedule
@@ -130,7 +130,7 @@ def train(
     alone = Processes(0, 1, torch.device("cpu"))
     loss_of = multitask_loss(method.scores_of, sampling, PRECISIONS[budget.precision], alone, SMOOTHING, unsmoothed)
     with TemporaryDirectory() as work:
-        stage = Stage("budgeted", schedule, method.modules, method.groups, loss_of, {})
+        stage = TrainingStage("budgeted", schedule, method.modules, method.groups, loss_of, {})
         run_stage(stage, Running(Path(work), lambda _: None, alone))
 
 

@@ -19,7 +19,7 @@ from bench.harness.as_if_new import bears
 from bench.harness.source_folders import source_places
 from bench.heldout.families import held_out
 from bench.heldout.features import Features
-from bench.heldout.material import Place
+from bench.heldout.material import LoadedBase
 from bench.transfer.material import read
 from onboard.bases import Base
 from onboard.data.splits import shots
@@ -36,7 +36,7 @@ _LESSONS, _DOCUMENT = "lessons.safetensors", "base.json"
 _PRIORS: Final = "onboard.hypernetworks.prior"
 
 
-def source_lessons(place: Place, data: Path, features: Features) -> dict[str, Lesson]:
+def source_lessons(place: LoadedBase, data: Path, features: Features) -> dict[str, Lesson]:
     """The lesson of every source task with labels: those that the base ships, or made here from the source's rows.
 
     Args:

@@ -30,8 +30,8 @@ LEVEL: Final = 0.05
 RESAMPLES: Final = 10_000
 
 Matrix = np.ndarray  # (S, R): draws × test rows, 1 where the answer is right, or a difference of two such
-Place = tuple[str, int]  # task and n
-Cells = Mapping[Place, Matrix]
+CellKey = tuple[str, int]  # task and n
+Cells = Mapping[CellKey, Matrix]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _by_task(cells: Cells) -> np.ndarray:
     return np.array(list(by_task.values()))
 
 
-def figures(cells: Cells, *, by_task: bool = False) -> dict[Place, Figure]:
+def figures(cells: Cells, *, by_task: bool = False) -> dict[CellKey, Figure]:
     """Each cell's mean with its interval; the draws' variance is that pooled over the cells, or its own if larger.
 
     Cells that are zero throughout, as where auto took the start that it is compared with, are not pooled.

@@ -39,7 +39,7 @@ from bench.harness.rows import Row
 from bench.heldout.arms import Arms, readers_of
 from bench.heldout.families import Families, families, held_out
 from bench.heldout.figures import Results
-from bench.heldout.material import TEST_ROWS, Cells, Place, opened, rarest_label
+from bench.heldout.material import TEST_ROWS, Cells, LoadedBase, opened, rarest_label
 from bench.heldout.measures import measured
 from bench.heldout.page import Facts, encoder_lines, markdown
 from bench.heldout.plan import (
@@ -50,7 +50,7 @@ from bench.heldout.plan import (
     OF_TEACHER,
     READ_OUT,
     SETFIT,
-    Run,
+    ArmRun,
     Wish,
     listed,
     part_of,
@@ -123,7 +123,11 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _measure(
-    place: Place, runs: Sequence[Run], settings: Settings, rarest: Mapping[str, float], asked: argparse.Namespace
+    place: LoadedBase,
+    runs: Sequence[ArmRun],
+    settings: Settings,
+    rarest: Mapping[str, float],
+    asked: argparse.Namespace,
 ) -> None:
     """Measure the runs that the file lacks."""
     readers = readers_of(place, PLACE / "features")
@@ -135,7 +139,7 @@ def _measure(
     mine = [run for run in mine if run.arm != SETFIT or run in there or setfit]
     arms, cells = Arms(Families(of_task, place.base), readers, jobs, setfit), Cells(place, asked.data)
 
-    def measure(run: Run) -> Row:
+    def measure(run: ArmRun) -> Row:
         facts: Row = {"family": of_task.get(run.task, ""), "rarest": round(rarest[run.task], 4)}
         facts |= {} if place.device == "cpu" else {"device": place.device}
         return facts | _measured(arms, cells, run)
@@ -144,7 +148,7 @@ def _measure(
         run_missing(mine, measure, settings, asked.output, asked.hours)
 
 
-def setfit_for(missing: Sequence[Run], threads: int) -> SetFit | None:
+def setfit_for(missing: Sequence[ArmRun], threads: int) -> SetFit | None:
     """The SetFit process where a run requests it; None, with a sentence, where it cannot be installed."""
     if not any(run.arm == SETFIT for run in missing):
         return None
@@ -156,7 +160,7 @@ def setfit_for(missing: Sequence[Run], threads: int) -> SetFit | None:
         return None
 
 
-def _measured(arms: Arms, cells: Cells, run: Run) -> Row:
+def _measured(arms: Arms, cells: Cells, run: ArmRun) -> Row:
     cell = cells.of(run)
     try:
         learned = arms.answer(cell, run)

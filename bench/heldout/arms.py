@@ -15,7 +15,7 @@ from bench.heldout.families import Families
 from bench.heldout.features import Features, encoder_features, of_teacher, of_teacher_layers
 from bench.heldout.learned import Learned, Lessons, learn
 from bench.heldout.linear import logistic, ridge, scaled
-from bench.heldout.material import Cell, Place
+from bench.heldout.material import Cell, LoadedBase
 from bench.heldout.plan import (
     BALANCED,
     EMBEDDING,
@@ -28,7 +28,7 @@ from bench.heldout.plan import (
     READOUT,
     SETFIT,
     TRAINED,
-    Run,
+    ArmRun,
 )
 from bench.heldout.readouts import fit_alone
 from bench.heldout.setfit_process import SetFit
@@ -63,7 +63,7 @@ class Arms:
     setfit: SetFit | None = None
     _job: tuple[Cell, Lessons] | None = None
 
-    def answer(self, cell: Cell, run: Run) -> Learned:
+    def answer(self, cell: Cell, run: ArmRun) -> Learned:
         """The answers of the run's arm.
 
         Raises:
@@ -91,7 +91,7 @@ class Arms:
             return _linear(cell, self.readers[arm], blocks)
         return _bag_of_words(cell, balanced=arm == BALANCED)
 
-    def _learned(self, cell: Cell, run: Run) -> Learned:
+    def _learned(self, cell: Cell, run: ArmRun) -> Learned:
         if run.arm == RANDOM:
             return self._told(cell, learn(cell, "random", whole=False).embedding)
         if self._job is None or self._job[0] is not cell:
@@ -112,7 +112,7 @@ class Arms:
         return _of_buckets(cell, readout.probabilities(features.of(cell.task, cell.test)))
 
 
-def readers_of(place: Place, work: Path) -> dict[str, Features]:
+def readers_of(place: LoadedBase, work: Path) -> dict[str, Features]:
     """The encoder's features, and the teacher's where it is installed; the features is kept in the work folder."""
     readers = {ENCODER: encoder_features(place, work)}
     try:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
-from bench.heldout.material import Place
+from bench.heldout.material import LoadedBase
 from onboard.domain.dataset import Example
 from onboard.errors import NotFoundError
 from onboard.making.pretrain.teacher import Teacher
@@ -76,7 +76,7 @@ def of_encoder(engine: Engine) -> Read:
     return read
 
 
-def encoder_features(place: Place, work: Path) -> Features:
+def encoder_features(place: LoadedBase, work: Path) -> Features:
     """Those of the base's encoder, remembered in a folder of the backbone below the work folder."""
     return Features(of_encoder(place.engine), work / f"{place.digest.removeprefix('sha256:')[:16]}-{BLOCKS}")
 

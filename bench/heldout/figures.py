@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench.harness.intervals import seeds_interval
 from bench.harness.page import NONE
 from bench.harness.rows import Row
-from bench.heldout.plan import ARMS, RARE, Run
+from bench.heldout.plan import ARMS, RARE, ArmRun
 
 ACCURACY, MACRO_F1, LOSS, CALIBRATION = "accuracy", "macro_f1", "log_loss", "calibration"
 
@@ -49,7 +49,7 @@ class Results:
         rows: by run.
     """
 
-    def __init__(self, rows: Mapping[Run, Row]) -> None:
+    def __init__(self, rows: Mapping[ArmRun, Row]) -> None:
         self.rows = rows
         self._by_arm: dict[tuple[str, int, str], dict[str, dict[int, Row]]] = {}
         for run, row in rows.items():

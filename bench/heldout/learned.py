@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench.harness.rows import Row
-from bench.heldout.material import Cell, Place
+from bench.heldout.material import Cell, LoadedBase
 from onboard.domain.job import Job, JobSpec, Stage
 from onboard.domain.task import EmbeddingVersion, words_in_order
 from onboard.hypernetworks.engines import engine_at
@@ -86,7 +86,7 @@ def publish(home: Path, cell: Cell) -> Learned:
 
 
 @contextmanager
-def opened_home(home: Path, place: Place) -> Iterator[Services]:
+def opened_home(home: Path, place: LoadedBase) -> Iterator[Services]:
     """The services of a home on a place's base."""
     services = open_services(Settings(home=home, base=str(place.base.folder), device=place.device))
     try:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from bench.harness.as_if_new import drawn_tests
-from bench.heldout.plan import AS_THEY_COME, Run
+from bench.heldout.plan import AS_THEY_COME, ArmRun
 from bench.transfer.material import read
 from onboard.bases import Base, find_base, folder_digest
 from onboard.bases.load import load_engine, resolve_device
@@ -33,7 +33,7 @@ _LIKE: Final = "mini"  # how a bare backbone is asked: its separator of pairs, i
 
 
 @dataclass(frozen=True)
-class Place:
+class LoadedBase:
     """The base that tasks are learned on.
 
     Args:
@@ -62,17 +62,17 @@ class Place:
         return self.digest if self.bare else self.base.digest
 
 
-def opened(name: str, device: str = "cpu") -> Place:
+def opened(name: str, device: str = "cpu") -> LoadedBase:
     """A base by its name or folder, or a bare backbone by its folder. Raises as `find_base` and `load_backbone`."""
     folder = Path(name)
     if (folder / "base.json").is_file() or not (folder / "config.json").is_file():
         base = find_base(name)
-        return Place(base, load_engine(base, device))
+        return LoadedBase(base, load_engine(base, device))
     known = find_base(_LIKE)
     encoder = TextEncoder(load_tokenizer(folder), known.document["pair_separator"], known.document["max_tokens"])
     engine = Engine(load_backbone(folder), load_engine(known, "cpu").hypernetwork, encoder)  # which is never asked
     engine = engine.to(resolve_device(device))
-    return Place(Base(folder.resolve(), {**known.document, "name": folder.name}), engine, bare=True)
+    return LoadedBase(Base(folder.resolve(), {**known.document, "name": folder.name}), engine, bare=True)
 
 
 def rarest_label(folder: Path) -> float:
@@ -93,7 +93,7 @@ class Cell:
         run: names task, rows, draw and sampling; any arm of it.
     """
 
-    def __init__(self, place: Place, whole: Dataset, run: Run) -> None:
+    def __init__(self, place: LoadedBase, whole: Dataset, run: ArmRun) -> None:
         self.place, self.task, self.draw = place, run.task, run.draw
         self.checked = as_submitted(_drawn(whole, run))
         self.dataset = self.checked.dataset
@@ -132,7 +132,7 @@ class Cell:
         return Workbench(self.place.base, engine, holdout(self.dataset, self.draw), label_words(self.dataset, engine))
 
 
-def _drawn(whole: Dataset, run: Run) -> Dataset:
+def _drawn(whole: Dataset, run: ArmRun) -> Dataset:
     if run.sampling != AS_THEY_COME:
         return shots(whole, run.rows, run.draw)
     ranked = sorted(whole.train, key=lambda row: split_rank(run.draw, example_key(row)))
@@ -160,11 +160,11 @@ class Cells:
         folder: of the tasks.
     """
 
-    def __init__(self, place: Place, folder: Path) -> None:
+    def __init__(self, place: LoadedBase, folder: Path) -> None:
         self.place, self.folder = place, folder
         self._last: tuple[object, Cell] | None = None
 
-    def of(self, run: Run) -> Cell:
+    def of(self, run: ArmRun) -> Cell:
         """The rows of the run."""
         if self._last is None or self._last[0] != run.cell:
             self._last = run.cell, Cell(self.place, read(self.folder / run.task), run)

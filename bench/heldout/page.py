@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.harness.page import VERDICTS, table, were
 from bench.heldout.figures import Results
-from bench.heldout.plan import ARMS, ENCODER, MANY_ROWS, MINILM, Run
+from bench.heldout.plan import ARMS, ENCODER, MANY_ROWS, MINILM, ArmRun
 from bench.heldout.setfit_process import RELEASE
 from bench.heldout.suites import HELD_OUT, SUITES
 from bench.heldout.tables import (
@@ -46,7 +46,7 @@ class Facts:
     tasks: int
     draws: int
     test_rows: int
-    missing: Sequence[Run]
+    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:
@@ -114,7 +114,7 @@ def _verdicts(lines: Sequence[str], tasks: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _left(missing: Sequence[Run]) -> list[str]:
+def _left(missing: Sequence[ArmRun]) -> list[str]:
     """How many runs are missing, by arm."""
     if not missing:
         return []

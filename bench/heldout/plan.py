@@ -33,7 +33,7 @@ NATURAL_ARMS: Final = (DEFAULT, READOUT, TFIDF, BALANCED)
 
 
 @dataclass(frozen=True, order=True)
-class Run:
+class ArmRun:
     """One arm on one draw of a task's rows.
 
     Args:
@@ -65,7 +65,7 @@ class Wish:
     rows: tuple[int, ...] = ()
     draws: tuple[int, ...] = DRAWS
 
-    def takes(self, run: Run) -> bool:
+    def takes(self, run: ArmRun) -> bool:
         """Whether the run is requested."""
         return (
             (not self.tasks or run.task in self.tasks)
@@ -74,7 +74,7 @@ class Wish:
         )
 
 
-def plan(rarest: Mapping[str, float], wish: Wish) -> list[Run]:
+def plan(rarest: Mapping[str, float], wish: Wish) -> list[ArmRun]:
     """The runs, cell by cell.
 
     Args:
@@ -85,9 +85,9 @@ def plan(rarest: Mapping[str, float], wish: Wish) -> list[Run]:
     return [run for run in runs if wish.takes(run)]
 
 
-def _balanced(rarest: Mapping[str, float], draws: Sequence[int]) -> Iterator[Run]:
+def _balanced(rarest: Mapping[str, float], draws: Sequence[int]) -> Iterator[ArmRun]:
     for rows, draw, task in product(ROWS, draws, rarest):
-        yield from (Run(task, rows, draw, arm) for arm in ARMS if _is_for(arm, rarest[task]))
+        yield from (ArmRun(task, rows, draw, arm) for arm in ARMS if _is_for(arm, rarest[task]))
 
 
 def _is_for(arm: str, rarest: float) -> bool:
@@ -95,9 +95,9 @@ def _is_for(arm: str, rarest: float) -> bool:
     return rarest < {BALANCED: RARE, SETFIT: 1.0}.get(arm, math.inf)
 
 
-def _natural(rarest: Mapping[str, float], draws: Sequence[int]) -> Iterator[Run]:
+def _natural(rarest: Mapping[str, float], draws: Sequence[int]) -> Iterator[ArmRun]:
     for draw, task in product(draws, (task for task, share in rarest.items() if share < RARE)):
-        yield from (Run(task, NATURAL_ROWS, draw, arm, AS_THEY_COME) for arm in NATURAL_ARMS)
+        yield from (ArmRun(task, NATURAL_ROWS, draw, arm, AS_THEY_COME) for arm in NATURAL_ARMS)
 
 
 def listed(words: str) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def numbers(words: str) -> tuple[int, ...]:
     return tuple(map(int, listed(words)))
 
 
-def part_of(runs: Sequence[Run], index: int, count: int) -> list[Run]:
+def part_of(runs: Sequence[ArmRun], index: int, count: int) -> list[ArmRun]:
     """Every `count`-th group of runs of one cell, from the `index`-th (from 1) on: cells are read and learned once."""
     groups = [list(group) for _, group in groupby(runs, key=lambda run: run.cell)]
     return [run for group in groups[index - 1 :: count] for run in group]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from bench.harness.earlier_tasks import lessons_digest
 from bench.harness.rows import Row
 from bench.heldout.linear import INVERSE_PENALTY, RIDGE
-from bench.heldout.material import TEST_ROWS, Place
+from bench.heldout.material import TEST_ROWS, LoadedBase
 from bench.heldout.plan import ARMS, DEFAULT, ENCODER, LEARNED, MINILM, MINILM_READOUT, READOUT, SETFIT, TRAINED
 from bench.heldout.setfit_process import RECIPE, RELEASE
 from bench.transfer.recipes import CREDITED, RECIPES
@@ -33,12 +33,12 @@ PRIOR_SETTINGS: Final = [RIDGE_OF_PRIOR, HALF_TAUGHT, PRIOR_SCALES, SCALE_PRIOR]
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
 
 
-def settings_of(place: Place) -> dict[str, Row]:
+def settings_of(place: LoadedBase) -> dict[str, Row]:
     """Settings by arm. Of a bare backbone the readout's base is the backbone."""
     return {arm: {"test_rows": TEST_ROWS, **_of_arm(place, arm)} for arm in ARMS}
 
 
-def _of_arm(place: Place, arm: str) -> Row:
+def _of_arm(place: LoadedBase, arm: str) -> Row:
     if arm in LEARNED:
         lessons = lessons_digest(place.base) if arm == DEFAULT else ""
         job: Row = {"base": place.base_digest, "job": job_settings(whole=arm == DEFAULT)}

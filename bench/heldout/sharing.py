@@ -9,26 +9,26 @@ from pathlib import Path
 
 from bench.harness.missing_runs import measure_missing
 from bench.harness.rows import Row, finished, plain
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 
 Settings = Mapping[str, Row]  # what the numbers of an arm depend on, by arm
-_FIELDS = tuple(field.name for field in fields(Run))
+_FIELDS = tuple(field.name for field in fields(ArmRun))
 
 
-def runs_of(plan: Sequence[Run], settings: Settings, work: Path) -> dict[Run, Row]:
+def runs_of(plan: Sequence[ArmRun], settings: Settings, work: Path) -> dict[ArmRun, Row]:
     """The runs of the plan that the file holds, made with these settings; of several the last."""
     planned, as_read = set(plan), {arm: plain(own) for arm, own in settings.items()}
     by_run = {}
     for row in finished(work):
-        run = Run(**{name: row[name] for name in _FIELDS})
+        run = ArmRun(**{name: row[name] for name in _FIELDS})
         if run in planned and row["settings"] == as_read[run.arm]:
             by_run[run] = row
     return by_run
 
 
 def run_missing(
-    plan: Sequence[Run],
-    measure: Callable[[Run], Row],
+    plan: Sequence[ArmRun],
+    measure: Callable[[ArmRun], Row],
     settings: Settings,
     work: Path,
     hours: float | None = None,
@@ -45,13 +45,13 @@ def run_missing(
         clock: seconds.
     """
 
-    def row_of(run: Run) -> Row:
+    def row_of(run: ArmRun) -> Row:
         return {**asdict(run), **measure(run), "settings": plain(settings[run.arm])}
 
     measure_missing(plan, runs_of(plan, settings, work), row_of, _line, work, hours, clock)
 
 
-def _line(run: Run, row: Row) -> str:
+def _line(run: ArmRun, row: Row) -> str:
     score = row.get("accuracy", row.get("spearman"))
     sampling = "" if run.sampling == "balanced" else f" {run.sampling}"
     which = f"{run.task} n={run.rows} draw {run.draw}{sampling} {run.arm}"

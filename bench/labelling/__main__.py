@@ -22,7 +22,7 @@ from bench.harness.earlier_tasks import first_tasks, prior_of, source_lessons
 from bench.harness.report import made_by, report
 from bench.heldout.families import held_out
 from bench.heldout.features import Features, encoder_features
-from bench.heldout.material import Place, opened
+from bench.heldout.material import LoadedBase, opened
 from bench.heldout.plan import listed
 from bench.labelling.page import page
 from bench.labelling.plan import DRAWS, ORDERS, POOL, TASKS
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return report(document, asked, page)
 
 
-def _measured(place: Place, asked: argparse.Namespace, features: Features) -> list[dict[str, Any]]:
+def _measured(place: LoadedBase, asked: argparse.Namespace, features: Features) -> list[dict[str, Any]]:
     lessons = source_lessons(place, asked.data, features)
     prior, runs = None, list[dict[str, Any]]()
     for name, whole in _tasks(asked.data / "wide", asked.tasks):

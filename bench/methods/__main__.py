@@ -25,8 +25,8 @@ import torch
 
 from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there
 from bench.harness.report import as_json, made_by, write
-from bench.heldout.material import TEST_ROWS, Cells, Place, opened
-from bench.heldout.plan import Run, listed, numbers, part_of
+from bench.heldout.material import TEST_ROWS, Cells, LoadedBase, opened
+from bench.heldout.plan import ArmRun, listed, numbers, part_of
 from bench.heldout.settings import READOUT_SETTINGS, SHARE_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.methods.lessons import Lessons
@@ -82,7 +82,7 @@ def _costs(output: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
-def _write(place: Place, settings: Settings, asked: argparse.Namespace) -> None:
+def _write(place: LoadedBase, settings: Settings, asked: argparse.Namespace) -> None:
     """The page and its picture, of all that the file holds."""
     counts = {suite: CURVE_ROWS if suite == SOURCE else asked.rows for suite in SUITES}
     wholes = {suite: plan(suite, counts[suite], asked.draws, (), ()) for suite in SUITES}
@@ -118,7 +118,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     return asked
 
 
-def settings_of(place: Place, arm: str) -> dict[str, Any]:
+def settings_of(place: LoadedBase, arm: str) -> dict[str, Any]:
     """The settings that the numbers of an arm depend on, in addition to task and rows."""
     shared: dict[str, Any] = {"test_rows": TEST_ROWS}
     if arm == TFIDF:
@@ -133,7 +133,9 @@ def settings_of(place: Place, arm: str) -> dict[str, Any]:
     return {**shared, "backbone": place.digest, **own, "readout": beside}
 
 
-def measure(place: Place, folder: Path, runs: Sequence[Run], settings: Settings, asked: argparse.Namespace) -> None:
+def measure(
+    place: LoadedBase, folder: Path, runs: Sequence[ArmRun], settings: Settings, asked: argparse.Namespace
+) -> None:
     """Measure the runs that the file lacks."""
     cells, lessons = Cells(place, folder), Lessons()
     run_missing(runs, lambda run: lessons.of(cells.of(run), run), settings, asked.output, asked.hours)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.harness.rows import Row
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.methods.plan import DEFAULT, LINEAR
 from onboard.domain.methods import SMALL
 from onboard.train.method_choice import WITHIN, Tried, cheapest, nothing_to_gain
@@ -34,7 +34,7 @@ class Chosen:
     row: Row
 
 
-def chosen(rows: Mapping[Run, Row], errors: float = WITHIN) -> dict[Cell, Chosen]:
+def chosen(rows: Mapping[ArmRun, Row], errors: float = WITHIN) -> dict[Cell, Chosen]:
     """Of every cell whose rows tell what would have been tried.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Final
 
 from bench.harness.rows import Row
 from bench.heldout.figures import ACCURACY, Mean, Part, Results
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.methods.choosing import chosen
 from bench.methods.plan import ARMS, DEFAULT
 
@@ -27,14 +27,14 @@ class Scores:
         count: labelled rows.
     """
 
-    rows: Mapping[Run, Row]
+    rows: Mapping[ArmRun, Row]
     count: int
 
     @classmethod
-    def of(cls, measured: Mapping[Run, Row], count: int) -> Scores:
+    def of(cls, measured: Mapping[ArmRun, Row], count: int) -> Scores:
         """With `auto` next to every cell that tells what it would have tried."""
         own = {run: row for run, row in measured.items() if run.rows == count}
-        by_rule = {Run(*cell[:3], AUTO, cell[3]): one.row for cell, one in chosen(own).items()}
+        by_rule = {ArmRun(*cell[:3], AUTO, cell[3]): one.row for cell, one in chosen(own).items()}
         return cls({**own, **by_rule}, count)
 
     @property
@@ -86,7 +86,7 @@ class Scores:
         return statistics.fmean(own) + (shared / tasks if arm == DEFAULT else 0.0)
 
 
-def regret(measured: Mapping[Run, Row], errors: float) -> tuple[float, float, int] | None:
+def regret(measured: Mapping[ArmRun, Row], errors: float) -> tuple[float, float, int] | None:
     """The loss of `auto`, points on the mean over cells, against the best arm of each cell and against the arm that is
     best on the mean, and of how many cells.
 
@@ -106,6 +106,6 @@ def regret(measured: Mapping[Run, Row], errors: float) -> tuple[float, float, in
     return statistics.fmean(best), single - statistics.fmean(own.values()), len(own)
 
 
-def _accuracy(measured: Mapping[Run, Row], cell: tuple[str, int, int, str], arm: str) -> float | None:
-    row = measured.get(Run(*cell[:3], arm, cell[3]))
+def _accuracy(measured: Mapping[ArmRun, Row], cell: tuple[str, int, int, str], arm: str) -> float | None:
+    row = measured.get(ArmRun(*cell[:3], arm, cell[3]))
     return None if row is None else float(row["accuracy"])

@@ -16,7 +16,7 @@ from bench.harness.rows import Row, packed
 from bench.heldout.learned import claimed, trained_of
 from bench.heldout.material import Cell
 from bench.heldout.measures import measured
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.methods.plan import DEFAULT, LINEAR, TFIDF
 from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.choose import Witnesses, measure, witnesses_of
@@ -33,7 +33,7 @@ class Lessons:
     def __init__(self) -> None:
         self._readouts: dict[tuple[str, int, int, str], Row] = {}
 
-    def of(self, cell: Cell, run: Run) -> Row:
+    def of(self, cell: Cell, run: ArmRun) -> Row:
         """The row of a run: score, bytes, numbers trained, seconds of the processor, and the losses that judge it."""
         if run.arm == TFIDF:
             return _bag_of_words(cell)
@@ -47,7 +47,7 @@ class Lessons:
             finally:
                 services.close()
 
-    def _learned(self, services: Services, cell: Cell, run: Run) -> Row:
+    def _learned(self, services: Services, cell: Cell, run: ArmRun) -> Row:
         method = "" if run.arm == DEFAULT else run.arm
         job = claimed(services, cell, method=method, tune_hypernetwork="never")
         started = time.process_time()

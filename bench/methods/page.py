@@ -9,13 +9,14 @@ from typing import Any, Final
 from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
 from bench.harness.rows import Row
 from bench.heldout.figures import plain, signed
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.methods.choosing import chosen
 from bench.methods.efficiency import COUNTERPARTS
 from bench.methods.figures import AUTO, SPREAD, Scores, regret
 from bench.methods.plan import ARMS, DEFAULT, LINEAR, TARGETS, TFIDF, WIDE
+from onboard.contract.methods import MethodResult
 from onboard.domain.counting import counted
-from onboard.report.methods import MethodResult, MethodsCompared
+from onboard.report.methods import MethodsCompared
 from onboard.train.method_choice import WITHIN
 
 MOST_TO_PEFT: Final = 1.1
@@ -47,10 +48,10 @@ class Facts:
     """
 
     command: str
-    target: Mapping[Run, Row]
-    wide: Mapping[Run, Row]
-    source: Mapping[Run, Row]
-    missing: Sequence[Run]
+    target: Mapping[ArmRun, Row]
+    wide: Mapping[ArmRun, Row]
+    source: Mapping[ArmRun, Row]
+    missing: Sequence[ArmRun]
     shared: int
     costs: Mapping[str, Any]
 
@@ -74,8 +75,8 @@ def picture(facts: Facts) -> str:
         mean, stored = scores.mean(arm, tasks), scores.stored(arm, facts.shared, PLOTTED_AT)
         if mean and stored and arm != AUTO:
             score = {"value": mean.value / 100, "low": mean.value / 100, "high": mean.value / 100}
-            results.append(MethodResult(arm, "succeeded", score=score, stored_bytes=round(stored)))
-    return MethodsCompared("", "accuracy", "test", results).plot()
+            results.append(MethodResult(method=arm, state="succeeded", score=score, stored_bytes=round(stored)))
+    return MethodsCompared(task="", metric="accuracy", split="test", results=tuple(results)).plot()
 
 
 def _head(facts: Facts) -> list[str]:
@@ -180,7 +181,7 @@ def _bytes(scores: Scores, shared: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _curves(source: Mapping[Run, Row]) -> list[str]:
+def _curves(source: Mapping[ArmRun, Row]) -> list[str]:
     """Accuracy against labelled rows, a table for each task."""
     scores = [Scores.of(source, count) for count in sorted({run.rows for run in source})]
     lines = [
@@ -197,7 +198,7 @@ def _curves(source: Mapping[Run, Row]) -> list[str]:
     return lines if source else []
 
 
-def _rule(wide: Mapping[Run, Row]) -> list[str]:
+def _rule(wide: Mapping[ArmRun, Row]) -> list[str]:
     if not wide:
         return []
     scores, rows = Scores.of(wide, 32), []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 
 DEFAULT, LINEAR, TFIDF = "default", "linear", "tfidf"
 FIRST: Final = (DEFAULT, LINEAR, TFIDF, "compacter", "pfeiffer-adapter", "adapters", "bitfit")
@@ -26,10 +26,12 @@ MOST_ROWS: Final = {"rte": 2000}
 SUITES: Final = {"target": TARGETS, "wide": WIDE, SOURCE: CURVES}
 
 
-def plan(suite: str, rows: Sequence[int], draws: Sequence[int], tasks: Sequence[str], arms: Sequence[str]) -> list[Run]:
+def plan(
+    suite: str, rows: Sequence[int], draws: Sequence[int], tasks: Sequence[str], arms: Sequence[str]
+) -> list[ArmRun]:
     """The runs: of all tasks the arms that matter most, then the others; empty means every task, every arm."""
     return [
-        Run(task, count, draw, arm)
+        ArmRun(task, count, draw, arm)
         for group in (FIRST, LATER)
         for count, draw, task in product(rows, draws, SUITES[suite])
         if (not tasks or task in tasks) and count <= MOST_ROWS.get(task, count)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from bench.harness.in_turn import seconds_in_turn
-from bench.heldout.material import Place
+from bench.heldout.material import LoadedBase
 
 METHODS: Final = ("compacter", "pfeiffer-adapter", "bitfit")
 GENERATED: Final = "hyperformer++"
@@ -16,7 +16,7 @@ TOKENS: Final = 32
 _WARM_UP: Final = 2
 
 
-def measured(place: Place, rounds: int, tasks: int = TASKS) -> dict[str, Any]:
+def measured(place: LoadedBase, rounds: int, tasks: int = TASKS) -> dict[str, Any]:
     """Seconds of a batch by method and of the mixed one, taken in turn, and how fast the mixed one is next to them.
 
     The weights of the tasks are there beforehand, as in a server that has answered them lately.

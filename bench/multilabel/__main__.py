@@ -34,8 +34,8 @@ from bench.harness.rows import Row
 from bench.heldout.features import Features, encoder_features, installed_teacher, of_teacher
 from bench.heldout.figures import Results
 from bench.heldout.linear import INVERSE_PENALTY
-from bench.heldout.material import Place, opened
-from bench.heldout.plan import Run, listed, numbers
+from bench.heldout.material import LoadedBase, opened
+from bench.heldout.plan import ArmRun, listed, numbers
 from bench.heldout.settings import PRIOR_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.multilabel.arms import TEST_ROWS, Arms, drawn
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def settings_of(place: Place) -> dict[str, Row]:
+def settings_of(place: LoadedBase) -> dict[str, Row]:
     """The settings that the numbers of each arm depend on, in addition to the task."""
     shared: Row = {"test_rows": TEST_ROWS}
     encoder: Row = {"base": place.base_digest, "sets": digest([SLOPES, PLACE_DEVIATION, EXPECTED_ROWS])}
@@ -87,7 +87,7 @@ def settings_of(place: Place) -> dict[str, Row]:
     }  # fmt: skip
 
 
-def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argparse.Namespace) -> None:
+def _measure(place: LoadedBase, runs: Sequence[ArmRun], settings: Settings, asked: argparse.Namespace) -> None:
     features = encoder_features(place, WORK / "multilabel" / "features")
     minilm = installed_teacher("MiniLM") if any(run.arm == MINILM for run in runs) else None
     teacher = Features(of_teacher(minilm), WORK / "multilabel" / "minilm") if minilm else None
@@ -96,7 +96,7 @@ def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argpa
     arms = Arms(place, lessons, features, teacher)
     wholes = {task: read(asked.data / SUITE / task) for task in dict.fromkeys(run.task for run in mine)}
 
-    def measure(run: Run) -> Row:
+    def measure(run: ArmRun) -> Row:
         draw = drawn(wholes[run.task], run)
         started = time.process_time()
         scores = arms.answer(draw, run.arm)

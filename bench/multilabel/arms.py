@@ -12,8 +12,8 @@ import numpy as np
 from bench.harness.earlier_tasks import prior_of
 from bench.heldout.features import Features
 from bench.heldout.linear import logistic, scaled
-from bench.heldout.material import Place
-from bench.heldout.plan import Run
+from bench.heldout.material import LoadedBase
+from bench.heldout.plan import ArmRun
 from bench.multilabel.lora import LabelledTexts, lora_scores
 from bench.multilabel.plan import COMMONEST, LORA, LORA_RECIPE, MINILM, OURS, TFIDF
 from bench.transfer.recipes import RECIPES
@@ -67,7 +67,7 @@ class Draw:
         return wide
 
 
-def drawn(whole: Dataset, run: Run) -> Draw:
+def drawn(whole: Dataset, run: ArmRun) -> Draw:
     """The rows of a run: so many of the training rows, by the seed; the test rows are always the same."""
     order = sorted(whole.train, key=lambda row: split_rank(run.draw, example_key(row)))[: run.rows]
     test = sorted(whole.test, key=lambda row: split_rank(0, example_key(row)))[:TEST_ROWS]
@@ -88,7 +88,7 @@ class Arms:
     """
 
     def __init__(
-        self, place: Place, lessons: Mapping[str, Lesson], features: Features, teacher: Features | None
+        self, place: LoadedBase, lessons: Mapping[str, Lesson], features: Features, teacher: Features | None
     ) -> None:
         self._place = place
         self._lessons, self._features, self._teacher = lessons, features, teacher

@@ -9,7 +9,7 @@ from typing import Final
 
 from bench.harness.page import VERDICTS, joined, met, table, table_row, unmeasured, were
 from bench.heldout.figures import Part, Results, plain, signed
-from bench.heldout.plan import AS_THEY_COME, Run
+from bench.heldout.plan import AS_THEY_COME, ArmRun
 from bench.multilabel.plan import ARMS, LORA, LORA_ROWS, MINILM, OURS, ROWS, TFIDF
 from onboard.domain.counting import counted
 
@@ -33,7 +33,7 @@ class Facts:
     base: str
     draws: int
     test_rows: int
-    missing: Sequence[Run]
+    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:
@@ -55,7 +55,7 @@ def markdown(results: Results, facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def _missing(results: Results, missing: Sequence[Run]) -> list[str]:
+def _missing(results: Results, missing: Sequence[ArmRun]) -> list[str]:
     """How many runs of each arm and number of rows are missing; nothing if all are there."""
     if not missing:
         return []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Final
 
-from bench.heldout.plan import AS_THEY_COME, Run
+from bench.heldout.plan import AS_THEY_COME, ArmRun
 from bench.transfer.recipes import USUAL
 
 OURS, ROWS_ALONE, TFIDF, MINILM, COMMONEST, LORA = "ours", "rows-alone", "tfidf", "minilm", "commonest", "lora"
@@ -22,10 +22,10 @@ LORA_ROWS: Final = (32, 100)  # it is trained by gradients, and its target conce
 LORA_RECIPE: Final = "lora", USUAL  # of `bench.transfer.recipes`
 
 
-def plan(tasks: Sequence[str], arms: Sequence[str], rows: Sequence[int] = ROWS) -> list[Run]:
+def plan(tasks: Sequence[str], arms: Sequence[str], rows: Sequence[int] = ROWS) -> list[ArmRun]:
     """The runs, all arms of a draw one after the other."""
     return [
-        Run(task, count, draw, arm, AS_THEY_COME)
+        ArmRun(task, count, draw, arm, AS_THEY_COME)
         for task, count, draw in product(tasks, rows, DRAWS)
         for arm in ARMS if arm in arms and (arm != LORA or count in LORA_ROWS)
     ]  # fmt: skip

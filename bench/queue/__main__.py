@@ -87,7 +87,7 @@ def measured_at(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
 def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[str, Any]]:
     """Every figure of one place."""
     with closing(open_services(settings)) as services:
-        place = Place(services, folder, sizes)
+        place = LongQueue(services, folder, sizes)
         place.fill()
         figures = {
             "SELECT 1": place.timed(place.select_one),
@@ -104,7 +104,7 @@ def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[st
     return {name: {**figure, "p50_by_select_1": round(figure["p50"] / one, 1)} for name, figure in figures.items()}
 
 
-class Place:
+class LongQueue:
     """A deployment with a long queue, without workers that take anything."""
 
     def __init__(self, services: Services, folder: Path, sizes: Sizes) -> None:

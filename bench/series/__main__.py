@@ -33,9 +33,9 @@ from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.features import encoder_features
 from bench.heldout.figures import Results
-from bench.heldout.material import TEST_ROWS, Place, opened
+from bench.heldout.material import TEST_ROWS, LoadedBase, opened
 from bench.heldout.measures import measured
-from bench.heldout.plan import DRAWS, Run, listed, numbers
+from bench.heldout.plan import DRAWS, ArmRun, listed, numbers
 from bench.heldout.settings import PRIOR_SETTINGS, READOUT_SETTINGS, digest, job_settings
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.series.arms import Arms
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def settings_of(place: Place) -> dict[str, Row]:
+def settings_of(place: LoadedBase) -> dict[str, Row]:
     """The settings that the numbers of each arm depend on, in addition to task and rows."""
     of_prior = digest([PRIOR_SETTINGS, READOUT_SETTINGS])
     alone: Row = {"base": place.base_digest, "readout": digest(READOUT_SETTINGS), "test_rows": TEST_ROWS}
@@ -76,7 +76,7 @@ def settings_of(place: Place) -> dict[str, Row]:
     return {arm: {**alone, **({} if arm == ALONE else lessons), **(whole if arm in DEFAULTS else {})} for arm in ARMS}
 
 
-def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argparse.Namespace) -> None:
+def _measure(place: LoadedBase, runs: Sequence[ArmRun], settings: Settings, asked: argparse.Namespace) -> None:
     there = runs_of(runs, settings, asked.output)
     features = encoder_features(place, WORK / "heldout" / "features")
     readouts = any(run.arm in READOUTS and run.arm != ALONE for run in runs if run not in there)
@@ -85,7 +85,7 @@ def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argpa
     series = {own.name: own for own in all_series(cells.folder)}
     arms = Arms(cells, series, lessons, features, WORK / "series" / digest(settings))
 
-    def measure(run: Run) -> Row:
+    def measure(run: ArmRun) -> Row:
         facts: Row = {"family": series_of(run.task), "rarest": 1.0}
         try:
             learned = arms.answer(run)

@@ -13,7 +13,7 @@ from typing import Final
 from bench.harness.earlier_tasks import lesson_from, prior_of, refit_prior
 from bench.heldout.features import Features
 from bench.heldout.learned import Learned, opened_home, publish
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.heldout.readouts import fit_alone
 from bench.series.material import Cells, Series, dataset_of
 from bench.series.plan import ALL, ALONE, BASE, DEFAULT, DEFAULT_ALL, DEFAULTS, ROWS, series_of
@@ -41,7 +41,7 @@ class Arms:
         self._work = work
         self._priors: dict[tuple[str, str, int, int], Prior | None] = {}
 
-    def answer(self, run: Run) -> Learned:
+    def answer(self, run: ArmRun) -> Learned:
         """The answers of the run's arm. Raises InputError: the rows make no readout."""
         if run.arm in DEFAULTS:
             return self._published(run)
@@ -52,7 +52,7 @@ class Arms:
         answers = fit_alone(cell, self._features, prior).readout.probabilities(seen)
         return Learned(answers, time.process_time() - started, {})
 
-    def _prior(self, run: Run, width: int) -> Prior | None:
+    def _prior(self, run: ArmRun, width: int) -> Prior | None:
         if run.arm == ALONE:
             return None
         name = "" if run.arm == BASE else series_of(run.task)
@@ -69,7 +69,7 @@ class Arms:
         """The lesson of a task from so many of its rows, or all."""
         return lesson_from(task, shots(dataset_of(self._cells.folder, task), rows, draw), self._features)
 
-    def _published(self, run: Run) -> Learned:
+    def _published(self, run: ArmRun) -> Learned:
         """The whole default, in a copy of the home that has learned earlier tasks."""
         home = self._work / f"{run.task}-{run.draw}-{run.arm}"
         shutil.rmtree(home, ignore_errors=True)
@@ -81,7 +81,7 @@ class Arms:
             shutil.rmtree(home, ignore_errors=True)
         return Learned(learned.answers, learned.seconds, {})
 
-    def _learned_home(self, run: Run) -> Path:
+    def _learned_home(self, run: ArmRun) -> Path:
         """A home where the first half of the run's series was learned, in its order."""
         draw = 0 if run.arm == DEFAULT_ALL else run.draw
         home = self._work / f"{series_of(run.task)}-{draw}-{run.arm}"

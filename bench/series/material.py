@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.heldout.material import Cell, Place
-from bench.heldout.plan import Run
+from bench.heldout.material import Cell, LoadedBase
+from bench.heldout.plan import ArmRun
 from bench.transfer.material import read
 from onboard.domain.dataset import Dataset
 
@@ -58,11 +58,11 @@ class Cells:
         folder: of the series.
     """
 
-    def __init__(self, place: Place, folder: Path) -> None:
+    def __init__(self, place: LoadedBase, folder: Path) -> None:
         self.place, self.folder = place, folder
         self._last: tuple[object, Cell] | None = None
 
-    def of(self, run: Run) -> Cell:
+    def of(self, run: ArmRun) -> Cell:
         """The rows of the run."""
         if self._last is None or self._last[0] != run.cell:
             self._last = run.cell, Cell(self.place, dataset_of(self.folder, run.task), run)

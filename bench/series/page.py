@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
 from bench.heldout.figures import ACCURACY, MACRO_F1, Mean, Results, plain, signed
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.series.plan import ARMS, DEFAULT_FEW, FEW, ROWS, WITHOUT, series_of
 from onboard.domain.counting import counted
 
@@ -31,7 +31,7 @@ class Facts:
     base: str
     draws: int
     test_rows: int
-    missing: Sequence[Run]
+    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:

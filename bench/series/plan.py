@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Final
 
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 
 ROWS: Final = 8  # of each task
 ALONE, BASE, FEW, ALL = "alone", "base", "few", "all"
@@ -24,12 +24,12 @@ DEFAULTS: Final = (DEFAULT, DEFAULT_FEW, DEFAULT_ALL)
 WITHOUT: Final = {FEW: BASE, ALL: BASE, DEFAULT_FEW: DEFAULT, DEFAULT_ALL: DEFAULT}  # the same without the first half
 
 
-def plan(tasks: Sequence[str], draws: Sequence[int], arms: Sequence[str]) -> list[Run]:
+def plan(tasks: Sequence[str], draws: Sequence[int], arms: Sequence[str]) -> list[ArmRun]:
     """The runs; whole jobs after the readouts, those that share a home together."""
     series = dict.fromkeys(series_of(task) for task in tasks)
-    readouts = [Run(task, ROWS, draw, arm) for draw, task, arm in product(draws, tasks, READOUTS) if arm in arms]
+    readouts = [ArmRun(task, ROWS, draw, arm) for draw, task, arm in product(draws, tasks, READOUTS) if arm in arms]
     whole = [
-        Run(task, ROWS, draw, arm)
+        ArmRun(task, ROWS, draw, arm)
         for draw, name, arm in product(draws, series, DEFAULTS)
         if arm in arms
         for task in tasks

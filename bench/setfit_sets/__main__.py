@@ -24,9 +24,9 @@ from bench.heldout.__main__ import PLACE, setfit_for
 from bench.heldout.arms import Arms, readers_of
 from bench.heldout.families import Families
 from bench.heldout.figures import Results
-from bench.heldout.material import TEST_ROWS, Cells, Place, opened
+from bench.heldout.material import TEST_ROWS, Cells, LoadedBase, opened
 from bench.heldout.measures import measured
-from bench.heldout.plan import DEFAULT, DRAWS, SETFIT, Run, listed, numbers, part_of
+from bench.heldout.plan import DEFAULT, DRAWS, SETFIT, ArmRun, listed, numbers, part_of
 from bench.heldout.settings import settings_of
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.setfit_sets.page import Facts, markdown
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argparse.Namespace) -> None:
+def _measure(place: LoadedBase, runs: Sequence[ArmRun], settings: Settings, asked: argparse.Namespace) -> None:
     there = runs_of(runs, settings, asked.output)
     missing = [run for run in runs if run not in there]
     setfit = setfit_for(missing, asked.threads)
@@ -62,7 +62,7 @@ def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argpa
     arms = Arms(Families(no_families, place.base), readers_of(place, PLACE / "features"), jobs, setfit)
     cells = Cells(place, asked.data)
 
-    def measure(run: Run) -> Row:
+    def measure(run: ArmRun) -> Row:
         cell = cells.of(run)
         learned = arms.answer(cell, run)
         facts: Row = {"family": "", "rarest": 1.0, "seconds": round(learned.seconds, 2)}

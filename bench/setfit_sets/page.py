@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
 from bench.heldout.figures import Results, plain
 from bench.heldout.plan import ARMS as TITLES
-from bench.heldout.plan import DEFAULT, Run
+from bench.heldout.plan import DEFAULT, ArmRun
 from bench.setfit_sets.plan import ARMS, MINILM, MPNET, PUBLISHED, SETS, SHOTS
 
 NOT_HERE = "**These sets cannot be had here**"
@@ -32,7 +32,7 @@ class Facts:
     draws: int
     test_rows: int
     classes: Mapping[str, int]
-    missing: Sequence[Run]
+    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:

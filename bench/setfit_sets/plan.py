@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from bench.heldout.plan import DEFAULT, READOUT, SETFIT, Run
+from bench.heldout.plan import DEFAULT, READOUT, SETFIT, ArmRun
 
 SETS: Final[Mapping[str, tuple[str, str]]] = {
     "cr": ("CR", "accuracy"), "ag_news": ("AG News", "accuracy"), "emotion": ("emotion", "accuracy"),
@@ -37,10 +37,10 @@ def present_sets(folder: Path) -> list[str]:
     return [name for name in SETS if (folder / name / "train.jsonl.gz").is_file()]
 
 
-def plan(classes: Mapping[str, int], shots: Sequence[int], draws: Sequence[int], arms: Sequence[str]) -> list[Run]:
+def plan(classes: Mapping[str, int], shots: Sequence[int], draws: Sequence[int], arms: Sequence[str]) -> list[ArmRun]:
     """The runs; `classes`: how many labels each set has. A run counts rows in all."""
     return [
-        Run(name, count * classes[name], draw, arm)
+        ArmRun(name, count * classes[name], draw, arm)
         for count, draw, name, arm in product(shots, draws, classes, ARMS)
         if arm in arms
     ]

@@ -28,7 +28,7 @@ from bench.harness.command import DATA, add_shared, command_line, command_of, da
 from bench.harness.lines import svg
 from bench.harness.report import write
 from bench.harness.rows import Row
-from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
+from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, TrainingRun, Wanted, part_of, plan
 from bench.transfer.estimate import estimate
 from bench.transfer.figures import Results, with_rule
 from bench.transfer.material import Cells
@@ -87,14 +87,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(cells: Cells, suite: str, recipes: Mapping[RecipeKey, Recipe], run: Run) -> dict[str, Any]:
+def _settings(cells: Cells, suite: str, recipes: Mapping[RecipeKey, Recipe], run: TrainingRun) -> dict[str, Any]:
     """The settings that the numbers of a run depend on."""
     base = cells.base
     made_on = {"base": base.digest} if run.method in OURS else {"backbone": base.backbone_digest}
     return made_on | {"suite": suite, "test_rows": cells.test_rows, "method": settings_of(run, recipes)}
 
 
-def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
+def _grid(cells: Cells, runs: Sequence[TrainingRun], asked: argparse.Namespace) -> int:
     """Every recipe of the methods, of ours from auto, on the sources; the best of each method first.
 
     Recipes are compared on the runs that all measured recipes of their method have.
@@ -104,7 +104,7 @@ def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
         return 2
     mine = list(dict.fromkeys(replace(run, recipe="") for run in runs if run.start in ("", AUTO)))
     for method in dict.fromkeys(run.method for run in mine):
-        measured: dict[str, dict[Run, Row]] = {}
+        measured: dict[str, dict[TrainingRun, Row]] = {}
         for recipe in grid(method):
             recipes = {**RECIPES, (method, ""): recipe}
             settings = partial(_settings, cells, asked.suite, recipes)
@@ -120,7 +120,7 @@ def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
     return 0
 
 
-def ranked(method: str, measured: Mapping[str, Mapping[Run, Row]], count: int) -> list[str]:
+def ranked(method: str, measured: Mapping[str, Mapping[TrainingRun, Row]], count: int) -> list[str]:
     """The recipes of a method, the best first, on the runs that all of them have; nothing without a recipe.
 
     Args:
@@ -139,7 +139,7 @@ def ranked(method: str, measured: Mapping[str, Mapping[Run, Row]], count: int) -
     return [*text, *(f"{method:13s} {scores[name]:6.2f}  {name}" for name in sorted(scores, key=lambda n: -scores[n]))]
 
 
-def summary(rows: Mapping[Run, Row]) -> list[str]:
+def summary(rows: Mapping[TrainingRun, Row]) -> list[str]:
     """Mean accuracy by method, start or recipe, and n."""
     by_key: dict[tuple[int, str, str], list[float]] = {}
     for run, row in rows.items():
@@ -150,7 +150,9 @@ def summary(rows: Mapping[Run, Row]) -> list[str]:
     ]
 
 
-def _write(command: str, cells: Cells, runs: Sequence[Run], rows: Mapping[Run, Row], asked: argparse.Namespace) -> None:
+def _write(
+    command: str, cells: Cells, runs: Sequence[TrainingRun], rows: Mapping[TrainingRun, Row], asked: argparse.Namespace
+) -> None:
     """The page and the plot."""
     tasks = dict.fromkeys(run.task for run in runs)
     hands = {task: source for task, source in HAND_PICKED[asked.suite].items() if task in tasks}

@@ -39,7 +39,7 @@ MORE_SAMPLES_TASKS: Final = ("imdb", "paws", "trec")
 
 
 @dataclass(frozen=True, order=True)
-class Run:
+class TrainingRun:
     """One training.
 
     Args:
@@ -79,7 +79,7 @@ class Wanted:
     starts: tuple[str, ...] = ()
     seeds: int = 3
 
-    def takes(self, run: Run, hand: str) -> bool:
+    def takes(self, run: TrainingRun, hand: str) -> bool:
         """Whether the run is requested."""
         starts = {hand if start == "hand" else start for start in self.starts}
         return (
@@ -90,7 +90,7 @@ class Wanted:
         )
 
 
-def plan(suite: str, asked_for: Wanted) -> list[Run]:
+def plan(suite: str, asked_for: Wanted) -> list[TrainingRun]:
     """The runs, those that the numbers wanted depend on first; within a stage the runs of a cell stand together."""
     hand, (embedding, hypernetwork) = HAND_PICKED[suite], OURS
     auto = dict.fromkeys(hand, (AUTO,))
@@ -109,16 +109,20 @@ def plan(suite: str, asked_for: Wanted) -> list[Run]:
 
 def _crossed(
     shots: Iterable[int], seeds: int, ours: Mapping[str, Mapping[str, Sequence[str]]], others: Sequence[str] = ()
-) -> Iterable[Run]:
+) -> Iterable[TrainingRun]:
     """Cell by cell: of ours by method the starts of each task, then the other methods with their recipes."""
     for count in shots:
         for seed, task in product(range(seeds), next(iter(ours.values()))):
-            yield from (Run(task, count, seed, method, start) for method in ours for start in ours[method][task])
+            yield from (
+                TrainingRun(task, count, seed, method, start) for method in ours for start in ours[method][task]
+            )
             for method in others:
-                yield from (Run(task, count, seed, method, "", name) for name in recipes_at(method, count, seed))
+                yield from (
+                    TrainingRun(task, count, seed, method, "", name) for name in recipes_at(method, count, seed)
+                )
 
 
-def part_of(runs: Sequence[Run], index: int, count: int) -> list[Run]:
+def part_of(runs: Sequence[TrainingRun], index: int, count: int) -> list[TrainingRun]:
     """Every `count`-th group of runs of one cell, from the `index`-th (from 1) on: cells are read and probed once."""
     groups = [list(group) for _, group in groupby(runs, key=lambda run: run.cell)]
     return [run for group in groups[index - 1 :: count] for run in group]

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from bench.harness.as_if_new import drawn_tests
-from bench.transfer.cells import AUTO, Run
+from bench.transfer.cells import AUTO, TrainingRun
 from bench.transfer.material import Cells, read
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from bench.transfer.runs import embedding_passes, measure, tuning_passes
@@ -29,7 +29,7 @@ class Estimate:
         by_run: of each run.
     """
 
-    by_run: Mapping[Run, float]
+    by_run: Mapping[TrainingRun, float]
 
     @property
     def hours(self) -> float:
@@ -46,14 +46,14 @@ class Estimate:
         return [*text, f"{'all':13s} {'':7s} {len(self.by_run):5d} runs  {self.hours:6.2f} core hours"]
 
 
-def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[RecipeKey, Recipe]) -> Estimate:
+def estimate(cells: Cells, plan: Sequence[TrainingRun], recipes: Mapping[RecipeKey, Recipe]) -> Estimate:
     """Try each method once on the plan's first task, and scale by rows and tokens."""
     tokens = {task: mean_tokens(cells, task) for task in dict.fromkeys(run.task for run in plan)}
     trial = Cells(cells.base, cells.folder, TRIAL_TEST_ROWS)
     short = {key: replace(recipe, steps=TRIAL_STEPS) for key, recipe in recipes.items()}
     rates: dict[str, float] = {}
     for run in {run.method: run for run in reversed(plan)}.values():
-        first = Run(plan[0].task, TRIAL_SHOTS, 0, run.method, "random" if run.start else "", run.recipe)
+        first = TrainingRun(plan[0].task, TRIAL_SHOTS, 0, run.method, "random" if run.start else "", run.recipe)
         measure(
             trial, first, short
         )  # warms up everything that is loaded once; then a cell that has trained nothing yet
@@ -66,7 +66,7 @@ def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[RecipeKey, Reci
 
 def _seconds(
     cells: Cells,
-    run: Run,
+    run: TrainingRun,
     recipes: Mapping[RecipeKey, Recipe],
     rates: Mapping[str, float],
     probe: float,
@@ -78,7 +78,7 @@ def _seconds(
     return rates[run.method] * units + probed
 
 
-def row_passes(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> float:
+def row_passes(run: TrainingRun, recipes: Mapping[RecipeKey, Recipe]) -> float:
     """Rows that the run trains on, each time it does; from auto a tuning goes on from the run before."""
     if run.method == "embedding":
         return embedding_passes(run.shots)
@@ -95,11 +95,11 @@ def mean_tokens(cells: Cells, task: str) -> float:
     return float(np.mean([len(ids) for ids in encoder.encode([(row.text_a, row.text_b) for row in rows])]))
 
 
-def _probe_rate(trial: Cells, plan: Sequence[Run], tokens: Mapping[str, float]) -> float:
+def _probe_rate(trial: Cells, plan: Sequence[TrainingRun], tokens: Mapping[str, float]) -> float:
     """Seconds of a choice per labelled row and token; 0 where none is made."""
     if not any(run.start == AUTO for run in plan):
         return 0.0
-    cell = Cells(trial.base, trial.folder, 1).of(Run(plan[0].task, TRIAL_SHOTS, 0, "embedding", AUTO))
+    cell = Cells(trial.base, trial.folder, 1).of(TrainingRun(plan[0].task, TRIAL_SHOTS, 0, "embedding", AUTO))
     begun = time.monotonic()
     cell.start(AUTO)
     return (time.monotonic() - begun) / (TRIAL_SHOTS * tokens[plan[0].task])

@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from bench.harness.figures import LEVEL, Figure, Matrix, Place, figure, figures
+from bench.harness.figures import LEVEL, CellKey, Figure, Matrix, figure, figures
 from bench.harness.holm import holm_adjusted
 from bench.harness.rows import Row, unpacked
-from bench.transfer.cells import AUTO, BASELINES, RANDOM, SHOTS, SOURCES, TITLES, UNGATED, Run
+from bench.transfer.cells import AUTO, BASELINES, RANDOM, SHOTS, SOURCES, TITLES, UNGATED, TrainingRun
 from bench.transfer.recipes import CHOSEN_AT, CREDITED
 
 BY_RULE: Final = "by rule"  # a method that is read off the tuned runs
 
-Rows = Mapping[Run, Row]
+Rows = Mapping[TrainingRun, Row]
 Hands = Mapping[str, str]  # hand-picked source of each task
 
 
@@ -62,7 +62,7 @@ def ungated() -> str:
     return ", ".join(TITLES[task] for task in UNGATED)
 
 
-def with_rule(rows: Rows) -> dict[Run, Row]:
+def with_rule(rows: Rows) -> dict[TrainingRun, Row]:
     """The rows, and next to each tuned run what `--tune-hypernetwork auto` would have published, as a run of `BY_RULE`.
 
     Where the rule or the folds say no, those are the answers of the embedding alone.
@@ -94,11 +94,11 @@ class Results:
             return None
         return np.stack([unpacked(self.rows[run]["correct"], self.rows[run]["rows"]) for run in runs])
 
-    def runs(self, task: str, shots: int, key: Key) -> list[Run]:
+    def runs(self, task: str, shots: int, key: Key) -> list[TrainingRun]:
         """One for each draw."""
         start = self.hands[task] if key.start == "hand" else key.start
         recipe = key.recipe or CREDITED.get(key.method, "")
-        return [Run(task, shots, seed, key.method, start, recipe) for seed in self.seeds]
+        return [TrainingRun(task, shots, seed, key.method, start, recipe) for seed in self.seeds]
 
     def chosen_by(self, method: str, recipe: str) -> Figure | None:
         """Accuracy of a baseline's recipe over the tasks where both run; None where one is missing."""
@@ -113,12 +113,12 @@ class Results:
         """Accuracy of `key` less that of `other`; None where a task is missing for either."""
         return _whole({(task, shots): self._difference(task, shots, key, other) for task in tasks})
 
-    def gains(self, places: Iterable[Place], key: Key, other: Key) -> dict[Place, Figure]:
+    def gains(self, places: Iterable[CellKey], key: Key, other: Key) -> dict[CellKey, Figure]:
         """The same of each place where both were measured, by itself."""
         differences = {(task, shots): self._difference(task, shots, key, other) for task, shots in places}
         return figures(_there(differences), by_task=True)
 
-    def each(self, places: Iterable[Place], key: Key) -> dict[Place, Figure]:
+    def each(self, places: Iterable[CellKey], key: Key) -> dict[CellKey, Figure]:
         """Accuracy at each place where it was measured."""
         return figures(_there({(task, shots): self.matrix(task, shots, key) for task, shots in places}), by_task=True)
 
@@ -130,7 +130,7 @@ class Results:
         """Whether every draw is there."""
         return all(run in self.rows for run in self.runs(task, shots, key))
 
-    def regrets(self, method: str, shots: Sequence[int]) -> dict[Place, Matrix]:
+    def regrets(self, method: str, shots: Sequence[int]) -> dict[CellKey, Matrix]:
         """Loss of auto against the oracle, by task and n: the start (random or a source) that is best on the mean of
         the other draws, scored on this one (S, R). Only where every start was measured, and with two draws at least."""
         regrets = {}
@@ -162,11 +162,11 @@ class Results:
         return [Beside(*place, gain, adjusted.get(place)) for place, gain in gains.items()]
 
 
-def _there(cells: Mapping[Place, Matrix | None]) -> dict[Place, Matrix]:
+def _there(cells: Mapping[CellKey, Matrix | None]) -> dict[CellKey, Matrix]:
     return {place: matrix for place, matrix in cells.items() if matrix is not None}
 
 
-def _whole(cells: Mapping[Place, Matrix | None]) -> Figure | None:
+def _whole(cells: Mapping[CellKey, Matrix | None]) -> Figure | None:
     """The mean, where every cell was measured."""
     there = _there(cells)
     return figure(there) if there and len(there) == len(cells) else None

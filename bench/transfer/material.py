@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.harness.as_a_job import Lesson
 from bench.harness.as_if_new import candidates, drawn_tests
-from bench.transfer.cells import AUTO, Run
+from bench.transfer.cells import AUTO, TrainingRun
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.data.read import ReadOptions, read_dataset
@@ -140,7 +140,7 @@ class Cells:
         self.base, self.folder, self.test_rows = base, folder, test_rows
         self._last: tuple[tuple[str, int, int], Cell] | None = None
 
-    def of(self, run: Run) -> Cell:
+    def of(self, run: TrainingRun) -> Cell:
         """The rows of the run."""
         if self._last is None or self._last[0] != run.cell:
             dataset = shots(read(self.folder / run.task), run.shots, run.seed)

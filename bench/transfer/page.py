@@ -20,7 +20,7 @@ from bench.transfer.cells import (
     TITLES,
     UNGATED,
     WITH_EVERY_SOURCE,
-    Run,
+    TrainingRun,
 )
 from bench.transfer.figures import (
     ASCENDING,
@@ -64,7 +64,7 @@ class Facts:
     recipes: Mapping[RecipeKey, Recipe]
     embedding: Mapping[str, Any]
     tuning: Mapping[str, Any]
-    missing: Sequence[Run]
+    missing: Sequence[TrainingRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:
@@ -113,7 +113,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
     ]  # fmt: skip
 
 
-def _left(missing: Sequence[Run]) -> list[str]:
+def _left(missing: Sequence[TrainingRun]) -> list[str]:
     """Which runs of the plan are not there."""
     if not missing:
         return []
@@ -189,7 +189,7 @@ def _beside_hand(results: Results) -> list[str]:
 
 
 def _taken(results: Results, task: str, shots: int, method: str) -> str:
-    runs = [Run(task, shots, seed, method, AUTO) for seed in results.seeds]
+    runs = [TrainingRun(task, shots, seed, method, AUTO) for seed in results.seeds]
     return ", ".join(results.rows[run]["chosen"] for run in runs)
 
 

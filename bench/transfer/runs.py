@@ -13,7 +13,7 @@ import torch
 from bench.harness.as_a_job import SETTINGS, STEP, Lesson
 from bench.harness.as_if_new import shipped_tasks
 from bench.harness.rows import Row, packed
-from bench.transfer.cells import AUTO, OURS, Run
+from bench.transfer.cells import AUTO, OURS, TrainingRun
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.material import Cell, Cells, Embedding, Start
 from bench.transfer.methods import answers, baseline, fit
@@ -49,9 +49,9 @@ class Learned:
 
 def measure(
     cells: Cells,
-    run: Run,
+    run: TrainingRun,
     recipes: Mapping[RecipeKey, Recipe],
-    finished: Callable[[], Mapping[Run, Row]] = dict[Run, Row],
+    finished: Callable[[], Mapping[TrainingRun, Row]] = dict[TrainingRun, Row],
 ) -> Row:
     """Train and test.
 
@@ -83,7 +83,7 @@ def measure(
     return row | learned.told | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
 
 
-def same_training(run: Run, start: Start, finished: Mapping[Run, Row]) -> Row | None:
+def same_training(run: TrainingRun, start: Start, finished: Mapping[TrainingRun, Row]) -> Row | None:
     """The run's row where a finished one trained the same: auto took one of the starts that others are given.
 
     Args:
@@ -105,7 +105,7 @@ def _told(start: Start) -> Row:
     }  # fmt: skip
 
 
-def learned_for(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
+def learned_for(cell: Cell, run: TrainingRun, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
     """The trained parts for a run, on its cell."""
     if run.method == "tfidf":
         predicted = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
@@ -118,7 +118,7 @@ def learned_for(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Le
     return Learned(answers(learner, cell.test_ids, trie), passes)
 
 
-def _ours(cell: Cell, run: Run) -> Learned:
+def _ours(cell: Cell, run: TrainingRun) -> Learned:
     """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers.
 
     The share of the step is chosen by held-out rows; next to it stands what `auto`
@@ -171,7 +171,7 @@ def _parted(rows: int) -> tuple[int, int]:
     return rows - held, held
 
 
-def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
+def settings_of(run: TrainingRun, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     """The settings that the run's numbers depend on, in addition to the base and the rows."""
     if run.method == "tfidf":
         return {}

@@ -110,7 +110,7 @@ def main() -> int:
         "base": base.digest, "shots": asked.shots, "test_rows": TEST_ROWS, "source_rows": SOURCE_ROWS,
         "training": asdict(ALONE),
     }  # fmt: skip
-    place = Place(base, load_engine(base, "cpu"), asked.data, asked.shots)
+    place = BaseWithSources(base, load_engine(base, "cpu"), asked.data, asked.shots)
     rows: list[Row] = []
     for task, seed in cells:  # cell by cell, so that partial results after a break can be compared
         (alone,) = run_all([(task, seed)], place.learn_alone, asked.work, settings)
@@ -125,7 +125,7 @@ def main() -> int:
     return report_runs(command_of("tuning", sys.argv[1:]), asked, settings, short, page)
 
 
-class Place:
+class BaseWithSources:
     """Where everything is measured: the base, and the sources that must not lose.
 
     Args:
@@ -209,7 +209,7 @@ class Sources:
     """The base's own tasks: the guarded tasks, and labelled test rows that tell what they really lose.
 
     Args:
-        base, engine, data: as of Place.
+        base, engine, data: as of BaseWithSources.
     """
 
     def __init__(self, base: Base, engine: Engine, data: Path) -> None:

@@ -36,9 +36,9 @@ from bench.harness.rows import Row
 from bench.heldout.families import families, held_out
 from bench.heldout.features import encoder_features, installed_teacher
 from bench.heldout.figures import Results
-from bench.heldout.material import TEST_ROWS, Place, opened, rarest_label
+from bench.heldout.material import TEST_ROWS, LoadedBase, opened, rarest_label
 from bench.heldout.measures import of_classes
-from bench.heldout.plan import Run, listed
+from bench.heldout.plan import ArmRun, listed
 from bench.heldout.settings import PRIOR_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.transfer.material import read
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def settings_of(place: Place, descriptions: Descriptions) -> dict[str, Row]:
+def settings_of(place: LoadedBase, descriptions: Descriptions) -> dict[str, Row]:
     """The settings that the numbers of each arm depend on, in addition to the task."""
     shared: Row = {"test_rows": TEST_ROWS, "descriptions": digest(descriptions) if descriptions else ""}
     encoder: Row = {"base": place.base_digest, "usual": USUAL}
@@ -89,7 +89,7 @@ def settings_of(place: Place, descriptions: Descriptions) -> dict[str, Row]:
 
 
 def _measure(
-    place: Place, runs: Sequence[Run], settings: Settings, descriptions: Descriptions, asked: argparse.Namespace
+    place: LoadedBase, runs: Sequence[ArmRun], settings: Settings, descriptions: Descriptions, asked: argparse.Namespace
 ) -> None:
     folder, features = asked.data / "wide", encoder_features(place, WORK / "heldout" / "features")
     of_task = families(folder)
@@ -100,7 +100,7 @@ def _measure(
     lessons = source_lessons(place, asked.data, features) if with_prior else {}
     arms = Arms(lessons, features, teacher.vectors if teacher else None)
 
-    def measure(run: Run) -> Row:
+    def measure(run: ArmRun) -> Row:
         started = time.process_time()
         whole = read(folder / run.task)
         test = tuple(drawn_tests(whole, TEST_ROWS))

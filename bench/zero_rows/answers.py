@@ -27,7 +27,7 @@ Descriptions = Mapping[str, Mapping[str, str]]  # by task and label
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskWithoutRows:
     """A task without labelled rows.
 
     Args:
@@ -41,11 +41,11 @@ class Asked:
     test: tuple[Example, ...]
 
 
-def asked_of(task: str, whole: Dataset, test: tuple[Example, ...], descriptions: Descriptions) -> Asked:
+def asked_of(task: str, whole: Dataset, test: tuple[Example, ...], descriptions: Descriptions) -> TaskWithoutRows:
     """The task with its label words, behind them what a description says of them."""
     own = descriptions.get(task, {})
     words = (words_of(label) + (f": {own[str(label)]}" if str(label) in own else "") for label in whole.labels)
-    return Asked(task, tuple(words), test)
+    return TaskWithoutRows(task, tuple(words), test)
 
 
 class Arms:
@@ -63,7 +63,7 @@ class Arms:
         self._lessons, self._features, self._vectors = lessons, features, vectors
         self._priors: dict[int, Prior | None] = {}
 
-    def answer(self, asked: Asked, arm: str) -> np.ndarray:
+    def answer(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
         """Probabilities (m, K) of the test rows."""
         if arm == CHANCE:
             return np.full((len(asked.test), len(asked.labels)), 1 / len(asked.labels))
@@ -71,14 +71,14 @@ class Arms:
             return self._by_cosine(asked, ABOUT_TEXT if arm == ABOUT else "{words}")
         return self._by_readout(asked, arm)
 
-    def _by_cosine(self, asked: Asked, form: str) -> np.ndarray:
+    def _by_cosine(self, asked: TaskWithoutRows, form: str) -> np.ndarray:
         assert self._vectors is not None, "its runs are measured where the teacher is installed only"
         texts = [row.text_a if row.text_b is None else f"{row.text_a} {row.text_b}" for row in asked.test]
         labels = [form.format(words=words) for words in asked.labels]
         cosine = self._vectors(texts).astype(np.float64) @ self._vectors(labels).astype(np.float64).T
         return softmax(COSINE_SHARPNESS * cosine)
 
-    def _by_readout(self, asked: Asked, arm: str) -> np.ndarray:
+    def _by_readout(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
         seen = signed_roots(self._features.of(asked.task, list(asked.test)))
         names = self._features.of(asked.task, [Example(words, None, words) for words in asked.labels])
         blocks = seen.shape[1] * NAME_BLOCKS // names.shape[1]

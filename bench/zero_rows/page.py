@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
 from bench.heldout.figures import MACRO_F1, Results, plain, signed
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.zero_rows.plan import ABOUT, ARMS, BOTH, CHANCE, MINILM
 from onboard.domain.counting import counted
 
@@ -33,7 +33,7 @@ class Facts:
     base: str
     test_rows: int
     described: int
-    missing: Sequence[Run]
+    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 
 BOTH, PRIOR, WORDS, MINILM, ABOUT, CHANCE = "both", "prior", "words", "minilm", "minilm-about", "chance"
 ARMS: Final[Mapping[str, str]] = {
@@ -18,6 +18,6 @@ OF_PRIOR: Final = (BOTH, PRIOR)
 OF_TEACHER: Final = (MINILM, ABOUT)
 
 
-def plan(tasks: Sequence[str], arms: Sequence[str]) -> list[Run]:
+def plan(tasks: Sequence[str], arms: Sequence[str]) -> list[ArmRun]:
     """A run for each arm of each task; nothing is drawn."""
-    return [Run(task, 0, 0, arm) for task in tasks for arm in ARMS if arm in arms]
+    return [ArmRun(task, 0, 0, arm) for task in tasks for arm in ARMS if arm in arms]

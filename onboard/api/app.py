@@ -19,7 +19,7 @@ from onboard.api.intake import Intake
 from onboard.api.labelling import Labelling
 from onboard.api.pages import ROUTERS as PAGES
 from onboard.api.pages import errors
-from onboard.api.pages.live import Pulse
+from onboard.api.pages.live import ServicePulse
 from onboard.api.pages.overview import Overview
 from onboard.api.pages.task_map import Maps
 from onboard.api.prediction_queue import PredictionQueue
@@ -97,7 +97,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         if app.state.preload:
             await run_in_threadpool(app.state.predictions.load)
             await run_in_threadpool(_draw_map, app.state.maps)
-        app.state.readers, app.state.pulse, app.state.overview = Readers(), Pulse(), Overview()
+        app.state.readers, app.state.pulse, app.state.overview = Readers(), ServicePulse(), Overview()
         with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder
             app.state.receiving = UploadPlaces(MAX_AT_ONCE)

@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from onboard.api.guarding import identified
-from onboard.api.places import Places
+from onboard.api.places import RequestPlaces
 from onboard.api.remedies import event_over_http, job_over_http
 from onboard.contract.jobs import JobEventDocument
 from onboard.domain.access import Identity
@@ -71,7 +71,9 @@ class Readers:
     """Counts the clients that follow jobs. Only for the event loop."""
 
     def __init__(self, most: int = MOST_READERS) -> None:
-        self._places = Places(most, "Too many event streams are open.", "Try again later, or poll the job instead.")
+        self._places = RequestPlaces(
+            most, "Too many event streams are open.", "Try again later, or poll the job instead."
+        )
         self._ending = False
 
     @property

@@ -86,8 +86,6 @@ class Gathering:
         """Return answers in the order of the requests.
 
         Args:
-            requests: requests of one caller.
-            deadline: the caller's deadline.
             before_batch: called before every batch of this caller alone; may raise to stop.
 
         Raises:

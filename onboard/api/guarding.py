@@ -65,8 +65,6 @@ class Guard:
     """ASGI middleware; sets `scope["state"]["identity"]`.
 
     Args:
-        hosts: accepted host names.
-        limit: rate limit per caller.
         answer: renders a refusal, and logs errors that are not the caller's fault.
     """
 
@@ -165,8 +163,6 @@ async def identified(services: Services, headers: Headers, *, basic: bool = Fals
     """Identify the caller by bearer token, else by cookie. Raises SignInError.
 
     Args:
-        services: the services of this process.
-        headers: headers of the request.
         basic: whether the token may be the password of Basic authentication.
     """
     given = headers.get("authorization")

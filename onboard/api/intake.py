@@ -22,8 +22,8 @@ from onboard.api.child import (
     ChildMemoryError,
     call_in_child,
 )
-from onboard.api.places import Places
-from onboard.data.labelled import LabelledRows, Takes, read_labelled
+from onboard.api.places import RequestPlaces
+from onboard.data.labelled import CheckedRows, Takes, read_labelled
 from onboard.domain.access import acting, current_actor
 from onboard.domain.addition import Addition
 from onboard.domain.counting import counted
@@ -57,7 +57,9 @@ class Intake:
 
     def __init__(self, settings: Settings, folder: Path | None = None) -> None:
         self._settings, self._folder = settings, folder
-        self._places = Places(_MOST_AT_ONCE, "Too many datasets are being checked.", retry_seconds=_RETRY_SECONDS)
+        self._places = RequestPlaces(
+            _MOST_AT_ONCE, "Too many datasets are being checked.", retry_seconds=_RETRY_SECONDS
+        )
         self._one_child = threading.Lock()
         self._ending = threading.Event()
 
@@ -79,7 +81,6 @@ class Intake:
         Args:
             content_bytes: size of the files after decompression.
             left: whether the client has disconnected; called twice a second.
-            pace: pace of the workers.
 
         Raises:
             UnavailableError: too many checks are running, or the service is shutting down.
@@ -102,7 +103,7 @@ class Intake:
         """See `onboard.jobs.add.add`; otherwise like `check`."""
         return self._done(content_bytes, left, _add, self._settings, task, asked, owner, current_actor())
 
-    def labelled(self, asked: Evaluation, takes: Takes, content_bytes: int, left: Callable[[], bool]) -> LabelledRows:
+    def labelled(self, asked: Evaluation, takes: Takes, content_bytes: int, left: Callable[[], bool]) -> CheckedRows:
         """See `onboard.data.labelled.read_labelled`; otherwise like `check`."""
         return self._done(content_bytes, left, read_labelled, asked, takes, hide_folders=True)
 

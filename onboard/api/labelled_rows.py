@@ -10,9 +10,9 @@ from fastapi import Depends, Request
 
 from onboard.api.deps import ClientLeft
 from onboard.api.intake import Intake
-from onboard.api.receiving import Received, ReceivedRows
+from onboard.api.receiving import ReceivedForm, ReceivedRows
 from onboard.api.shelf import Shelf
-from onboard.data.labelled import LabelledRows
+from onboard.data.labelled import CheckedRows
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.services import Services
@@ -24,7 +24,7 @@ from onboard.versions.measure import takes_of
 class LabelledFile:
     """An uploaded file, which is read once the task of its labels is known."""
 
-    received: Received
+    received: ReceivedForm
     intake: Intake
     shelf: Shelf
     services: Services
@@ -40,7 +40,7 @@ class LabelledFile:
         (version,) = resolve(self.services.database, reference)
         return self.shelf.evaluation(version, self._rows_for(version))
 
-    def _rows_for(self, version: EmbeddingVersion) -> LabelledRows:
+    def _rows_for(self, version: EmbeddingVersion) -> CheckedRows:
         size = self.received.upload.content_bytes
         return self.intake.labelled(self.received.evaluation(), takes_of(version), size, self.left)
 

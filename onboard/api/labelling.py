@@ -28,7 +28,6 @@ class Labelling:
     """The tasks that are being labeled through this process.
 
     Args:
-        services: of the service.
         predictions: its model computes the features of texts.
     """
 
@@ -60,7 +59,6 @@ class Labelling:
         """Publish the annotations, the readout alone, once none has arrived for a while.
 
         Args:
-            task: its name.
             owner: the requester, for the audit log.
             again: restart the wait if it has begun.
         """

@@ -31,13 +31,12 @@ def require_share(held: int, most: int, retry_seconds: int) -> None:
         raise RateLimitError("too-many-requests-of-token", retry_after_seconds=retry_seconds, share=share)
 
 
-class Places:
+class RequestPlaces:
     """Places that requests hold while they run. Thread-safe.
 
     Args:
         most: number of places; one token gets half of them.
         full: message if there is none; clients may retry after `retry_seconds`.
-        error: class of that error.
     """
 
     def __init__(

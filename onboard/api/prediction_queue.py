@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.api.gathering import Deadline, Gathering
-from onboard.api.places import Places, caller, share_of
+from onboard.api.places import RequestPlaces, caller, share_of
 from onboard.api.turns import Turns
 from onboard.domain.prediction import all_answered
 from onboard.errors import InputError, RateLimitError
@@ -40,7 +40,7 @@ class PredictionQueue:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._turns = Turns()
-        self._places = Places(MOST_WAITING, _FULL, _REMEDY, retry_seconds=1, error=RateLimitError)
+        self._places = RequestPlaces(MOST_WAITING, _FULL, _REMEDY, retry_seconds=1, error=RateLimitError)
         self._guard, self._characters = threading.Lock(), Counter[str]()
         self._gathering = Gathering(self._turns, self._answered, MOST_TOGETHER)
         self._predictor: Predictor | None = None
@@ -65,7 +65,6 @@ class PredictionQueue:
 
         Args:
             left: whether the client has disconnected; called before every batch of this request alone.
-            seconds: deadline of the request.
 
         Raises:
             RateLimitError: too many requests are waiting.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from onboard.api.forms import LINES, REPEATED, AdditionForm, DatasetForm, EvaluationForm, JobForm
 from onboard.api.upload_places import UploadPlaces
-from onboard.api.uploads import Upload, received
+from onboard.api.uploads import ReceivedUpload, received
 from onboard.data.formats.source import stem_of
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.data.task_name import proposal, task_name_of
@@ -26,12 +26,12 @@ _HUB = "hf://"
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedForm:
     """A validated form and its files."""
 
     form: BaseModel
     dataset: str | None
-    upload: Upload
+    upload: ReceivedUpload
 
     def submission(self, **more: Any) -> Submission:
         """Return the submission; `more` are fields outside the form."""
@@ -54,35 +54,23 @@ class Received:
         return self.dataset
 
 
-async def _dataset(request: Request) -> AsyncIterator[Received]:
-    async with _received(request) as upload:
-        yield read_form(DatasetForm, upload)
+def _read(form: type[BaseModel], *, in_browser: bool = True) -> Callable[[Request], AsyncIterator[ReceivedForm]]:
+    """Return a dependency that receives a form.
+
+    Args:
+        in_browser: whether it may come from a browser, which also sends fields that were left empty.
+    """
+
+    async def read(request: Request) -> AsyncIterator[ReceivedForm]:
+        async with _received(request) as upload:
+            if in_browser:
+                _drop_blanks(upload)
+            yield read_form(form, upload)
+
+    return read
 
 
-async def _job(request: Request) -> AsyncIterator[Received]:
-    async with _received(request) as upload:
-        yield read_form(JobForm, upload)
-
-
-async def _labelled(request: Request) -> AsyncIterator[Received]:
-    async with _received(request) as upload:
-        _drop_blanks(upload)
-        yield read_form(EvaluationForm, upload)
-
-
-async def _addition(request: Request) -> AsyncIterator[Received]:
-    async with _received(request) as upload:
-        _drop_blanks(upload)
-        yield read_form(AdditionForm, upload)
-
-
-async def _typed(request: Request) -> AsyncIterator[Received]:
-    async with _received(request) as upload:
-        _drop_blanks(upload)
-        yield read_form(JobForm, upload)
-
-
-def _drop_blanks(upload: Upload) -> None:
+def _drop_blanks(upload: ReceivedUpload) -> None:
     """Remove empty fields and files, which browsers send; split multi-line fields."""
     upload.fields = {
         name: filled for name, given in upload.fields.items() if (filled := [text for text in given if text.strip()])
@@ -96,21 +84,21 @@ def _drop_blanks(upload: Upload) -> None:
 
 
 @asynccontextmanager
-async def _received(request: Request) -> AsyncIterator[Upload]:
+async def _received(request: Request) -> AsyncIterator[ReceivedUpload]:
     places: UploadPlaces = request.app.state.receiving
     with places.place() as sender:
         async with received(request, request.app.state.uploads, sender) as upload:
             yield upload
 
 
-ReceivedDataset = Annotated[Received, Depends(_dataset)]
-ReceivedJob = Annotated[Received, Depends(_job)]
-ReceivedRows = Annotated[Received, Depends(_labelled)]  # from a program or a browser
-ReceivedAddition = Annotated[Received, Depends(_addition)]  # likewise
-TypedJob = Annotated[Received, Depends(_typed)]  # a job's form from a browser
+ReceivedDataset = Annotated[ReceivedForm, Depends(_read(DatasetForm, in_browser=False))]
+ReceivedJob = Annotated[ReceivedForm, Depends(_read(JobForm, in_browser=False))]
+ReceivedRows = Annotated[ReceivedForm, Depends(_read(EvaluationForm))]
+ReceivedAddition = Annotated[ReceivedForm, Depends(_read(AdditionForm))]
+TypedJob = Annotated[ReceivedForm, Depends(_read(JobForm))]
 
 
-def read_form(form: type[BaseModel], upload: Upload) -> Received:
+def read_form(form: type[BaseModel], upload: ReceivedUpload) -> ReceivedForm:
     """Validate an upload with the form. Raises RequestValidationError, InputError."""
     fields = dict(upload.fields)
     dataset = _source(fields, upload) if "labels" not in fields or _has_dataset(fields, upload) else None
@@ -119,14 +107,14 @@ def read_form(form: type[BaseModel], upload: Upload) -> Received:
     except ValidationError as error:
         problems = [{**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_context=False)]
         raise RequestValidationError(problems) from error
-    return Received(checked, dataset, upload)
+    return ReceivedForm(checked, dataset, upload)
 
 
-def _has_dataset(fields: Mapping[str, list[str]], upload: Upload) -> bool:
+def _has_dataset(fields: Mapping[str, list[str]], upload: ReceivedUpload) -> bool:
     return "dataset" in fields or "dataset" in upload.files
 
 
-def _source(fields: dict[str, list[str]], upload: Upload) -> str:
+def _source(fields: dict[str, list[str]], upload: ReceivedUpload) -> str:
     """Return the file of the dataset, or its name on the hub; never a path from the caller."""
     named = fields.pop("dataset", [])
     if "dataset" in upload.files and not named:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from onboard.contract.versions import CurrentEmbeddings, EmbeddingDocument, ListedEmbedding, VersionDocument
-from onboard.data.labelled import LabelledRows
+from onboard.data.labelled import CheckedRows
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import NotFoundError
@@ -28,11 +28,7 @@ _KEPT_COMPARISONS: Final = 128
 
 
 class Shelf:
-    """Embeddings of a service, verified when they are read, then cached in memory.
-
-    Args:
-        services: services with the artifacts.
-    """
+    """Embeddings of a service, verified when they are read, then cached in memory."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -93,12 +89,12 @@ class Shelf:
         """Return a cached comparison, else None. Raises NotFoundError."""
         return self._comparisons.find(_key(*resolve(self._services.database, earlier, later)))
 
-    def comparison_on(self, earlier: EmbeddingVersion, later: EmbeddingVersion, file: LabelledRows) -> bytes:
+    def comparison_on(self, earlier: EmbeddingVersion, later: EmbeddingVersion, file: CheckedRows) -> bytes:
         """Compare two versions on the rows of a file, as JSON, without caching. Raises like `compare`."""
         comparison = compare_versions(self._services, earlier, later, self.manifests, file)
         return comparison.to_document().model_dump_json().encode()
 
-    def evaluation(self, version: EmbeddingVersion, file: LabelledRows) -> bytes:
+    def evaluation(self, version: EmbeddingVersion, file: CheckedRows) -> bytes:
         """Measure a version on the rows of a file, as JSON, without caching. Raises like `evaluate_version`."""
         evaluated = evaluate_version(self._services, version, file, self.manifests)
         return evaluated.to_document().model_dump_json().encode()

@@ -34,7 +34,7 @@ _NAME_CHARACTERS: Final = 100
 
 
 @dataclass
-class Upload:
+class ReceivedUpload:
     """An upload: its fields, and its files on disk by the name of their field.
 
     Args:
@@ -49,7 +49,7 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(request: Request, parent: Path, sender: Sender) -> AsyncIterator[Upload]:
+async def received(request: Request, parent: Path, sender: Sender) -> AsyncIterator[ReceivedUpload]:
     """Receive the upload of a request into a temporary folder.
 
     Args:
@@ -65,7 +65,7 @@ async def received(request: Request, parent: Path, sender: Sender) -> AsyncItera
     parser = _parser_of(request)
     folder = await run_in_threadpool(_own_folder, parent)
     try:
-        upload = Upload(folder)
+        upload = ReceivedUpload(folder)
         writer = _Writer(upload)
         try:
             with sender.scope:
@@ -113,7 +113,7 @@ async def _stream(request: Request, parser: MultipartParser, writer: _Writer, se
 class _Writer:
     """Receives parsed parts: files go to disk, fields into memory."""
 
-    def __init__(self, upload: Upload) -> None:
+    def __init__(self, upload: ReceivedUpload) -> None:
         self.ended = False
         self._upload = upload
         self._parts = 0
@@ -218,7 +218,7 @@ def safe_name(given: str) -> str:
     return plain or "upload"
 
 
-def _measure(upload: Upload) -> None:
+def _measure(upload: ReceivedUpload) -> None:
     """Add up the decompressed size. Raises InputError for a bomb, TooLargeError if it is too large."""
     upload.content_bytes = sum(content_bytes(path, name) for name, path in upload.files.items())
 

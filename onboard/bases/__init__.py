@@ -59,7 +59,6 @@ class LabelledTask:
     """A task of a base by its labels, with their label words.
 
     Args:
-        name: of the task.
         kind: classification or regression.
         labels: class labels in canonical order; empty for regression.
         words: word per label, or per bucket.
@@ -95,12 +94,7 @@ class SourceTask(LabelledTask):
 
 @dataclass(frozen=True)
 class Base:
-    """A base in a folder. Files are read on demand.
-
-    Args:
-        folder: its folder.
-        document: its base.json.
-    """
+    """A base in a folder. Files are read on demand."""
 
     folder: Path
     document: dict[str, Any]

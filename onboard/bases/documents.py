@@ -23,8 +23,6 @@ def write_documents(
     """Write the three files, base.json last, because only then the folder is a base.
 
     Args:
-        folder: of the base.
-        document: base.json.
         made: how the base was made, up to the words "with … adapters".
         table: of the sources, lines of Markdown.
         notes: paragraphs above the table.

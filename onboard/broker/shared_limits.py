@@ -40,7 +40,6 @@ class SharedBuckets:
     """The token buckets of all servers that use the same Redis. Thread-safe.
 
     Args:
-        url: URL of Redis.
         clock: a monotonic clock.
 
     Raises:
@@ -65,7 +64,6 @@ class SharedBuckets:
         """Return the seconds until the caller may send a request; 0 if now, None if Redis cannot be used.
 
         Args:
-            bucket: name of the limit.
             caller: is stored as a digest only.
             per_minute: requests per minute, at least one.
             take: whether to count a request if there is room.

@@ -10,7 +10,7 @@ from onboard.client.service import AsyncOnboard, Onboard
 from onboard.client.tasks import PublishedVersion
 from onboard.contract.access import Me
 from onboard.contract.carrying import CarriedTask, CarriedTasks
-from onboard.contract.changes import ChangedLabels, TaskLabel
+from onboard.contract.changes import ChangedLabels, TaskChange, TaskLabel
 from onboard.contract.checks import CheckDocument as CheckedDataset
 from onboard.contract.checks import CheckedLabel, DatasetWarning
 from onboard.contract.evaluations import ComparisonDocument as ComparedVersions
@@ -51,6 +51,7 @@ __all__ = [
     "Prediction",
     "PublishedVersion",
     "Report",
+    "TaskChange",
     "TaskLabel",
     "Unanswered",
 ]

@@ -13,11 +13,7 @@ from onboard.errors import AnswerError
 
 
 class EventReader:
-    """Reads the job events in the lines of a stream.
-
-    Args:
-        place: the host that the stream comes from.
-    """
+    """Reads the job events in the lines of a stream."""
 
     def __init__(self, place: str) -> None:
         self._place = place

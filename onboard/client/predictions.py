@@ -20,7 +20,7 @@ Answered = TypeVar("Answered", Prediction, Outcome)
 _PART_BYTES: Final = 6 << 20  # per request; the service accepts 8 MiB
 
 
-class Predictions(Asking):
+class PredictionOperations(Asking):
     """Predictions for any mix of tasks."""
 
     @operation

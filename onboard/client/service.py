@@ -20,7 +20,7 @@ from onboard.client.events import EventReader
 from onboard.client.fetching import Fetcher
 from onboard.client.frames import as_files
 from onboard.client.operations import Operations, job_documents
-from onboard.client.predictions import Predictions
+from onboard.client.predictions import PredictionOperations
 from onboard.client.problems import job_in_commands
 from onboard.client.steps import Awaiting, Blocking, Steps, Stream, Wait, operation
 from onboard.client.tasks import Tasks
@@ -41,7 +41,7 @@ _LOOK_SECONDS: Final = 1.0  # between polls of a job after its events ended
 _AWAY_SECONDS: Final = 2.0
 
 
-class Service(Tasks, Operations, Predictions):
+class ServiceOperations(Tasks, Operations, PredictionOperations):
     """The operations of a service."""
 
     poll_seconds = 1.0  # between polls of a followed job or log
@@ -259,7 +259,7 @@ class Service(Tasks, Operations, Predictions):
         return (yield from get("/v1/me")).parsed(Me)
 
 
-class Onboard(Blocking, Service):
+class Onboard(Blocking, ServiceOperations):
     """A remote service. Threads may share an instance. Close it, or use it in a `with` statement.
 
     Args:
@@ -313,7 +313,7 @@ class Onboard(Blocking, Service):
             yield from filter(None, reader.events(line))
 
 
-class AsyncOnboard(Awaiting, Service):
+class AsyncOnboard(Awaiting, ServiceOperations):
     """The same service for coroutines: the methods of `Onboard`, awaited. Use it in an `async with` statement.
 
     Args:

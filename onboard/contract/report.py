@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from onboard.contract.changes import TaskChange
 from onboard.contract.checks import DatasetWarning
 from onboard.contract.document import Document, Label, Partial
 from onboard.contract.evaluations import PairedComparison
@@ -358,7 +359,7 @@ class JobResult(Partial):
     state: str | None = None
     task: str | None = None
     version: int | None = None
-    change: dict[str, Any] | None = None
+    change: TaskChange | None = None
     embedding_digest: str | None = None
     hypernetwork_version: int | None = None
     init: TrainingStart | None = None

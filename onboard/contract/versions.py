@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from onboard.contract.changes import TaskChange
 from onboard.contract.document import Document, Label, Metrics, later
 from onboard.domain.dataset import Kind
 
@@ -68,9 +69,7 @@ class VersionDocument(Document):
     weak: bool
     unmeasured: bool = later(False, "Whether there are neither validation nor test rows to measure it.")
     provisional: bool = later(False, "Whether it is a readout that its job published before it learned an embedding.")
-    change: dict[str, Any] | None = later(
-        description="How its rows or labels were made from those of an earlier version."
-    )
+    change: TaskChange | None = later(description="How its rows or labels were made from those of an earlier version.")
     job: str | None = later()
     created_at: str | None
 

@@ -41,7 +41,6 @@ class Amended:
     Args:
         counts: numbers of rows by result: `added`, `replaced`, `removed`, `repeated`, `contradicted` and `missing`,
             without zeros.
-        findings: warnings for the submitter.
     """
 
     dataset: Dataset
@@ -138,7 +137,6 @@ def with_labels(stored: Dataset, become: Mapping[str, Label | None], labels: Seq
 
     Args:
         become: new label by `label_key`; None removes the rows, or in sets of labels the label alone.
-        labels: the new label set, in order.
 
     Raises:
         InputError: all sets of labels would be alike.

@@ -20,7 +20,6 @@ def require_bounded_card(card: Path, shown: str) -> None:
 
     Args:
         card: the README.md of a dataset.
-        shown: name of the dataset in errors.
 
     Raises:
         TooLargeError: it has too many bytes or expands to too many values.

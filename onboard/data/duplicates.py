@@ -9,7 +9,7 @@ from onboard.data.hashes import text_hash
 from onboard.data.invisible import visible
 from onboard.data.limits import MAX_CONFLICT_SHARE, MAX_EXAMPLES
 from onboard.data.problems import Finding, Problem, Problems, preview
-from onboard.data.rows import LabelledRow, Origin
+from onboard.data.rows import LabelColumn, LabelledRow
 from onboard.domain.counting import counted
 from onboard.domain.dataset import label_key
 
@@ -17,7 +17,7 @@ Rows = list[LabelledRow]
 
 
 def without_repeats(
-    rows: Rows, split: str, origin: Origin, tolerance: float, problems: Problems
+    rows: Rows, split: str, origin: LabelColumn, tolerance: float, problems: Problems
 ) -> tuple[Rows, list[Finding]]:
     """Remove exact duplicates (keeping the first) and conflicts (all of them).
 
@@ -97,7 +97,7 @@ def _copies(group: Rows) -> list[Rows]:
 
 
 def _conflict_findings(
-    conflicts: Sequence[Rows], total: int, split: str, origin: Origin, problems: Problems
+    conflicts: Sequence[Rows], total: int, split: str, origin: LabelColumn, problems: Problems
 ) -> list[Finding]:
     if not conflicts:
         return []

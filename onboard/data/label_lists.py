@@ -68,7 +68,6 @@ def indicators_of(reader: Reader, texts: Sequence[str]) -> tuple[str, ...]:
 
     Args:
         reader: reader of the file; its rows are read from the beginning.
-        texts: columns that are the text.
     """
     possible = [name for name in reader.columns() if name not in texts and name.casefold() not in BOOKKEEPING]
     if len(possible) < FEWEST_INDICATORS:

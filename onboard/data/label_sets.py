@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from onboard.data.problems import Finding, Problem, Problems, preview
-from onboard.data.rows import LabelledRow, Origin
+from onboard.data.rows import LabelColumn, LabelledRow
 from onboard.data.settled import LabelOptions, Rows, Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Label, label_key
@@ -20,7 +20,7 @@ _FORCED: Final = "--kind multilabel"
 def settle_sets(
     splits: Mapping[str, Rows],
     labels: tuple[Label, ...],
-    origins: Mapping[str, Origin],
+    origins: Mapping[str, LabelColumn],
     reason: str,
     asked: LabelOptions,
     problems: Problems,
@@ -29,7 +29,6 @@ def settle_sets(
 
     Args:
         splits: usable rows by split, "train" first.
-        labels: labels of the task, in order.
         origins: file and label column of each split, for the problems.
         reason: why the rows are treated like this.
         asked: the requested kind and labels.
@@ -65,7 +64,7 @@ def _with_sets(rows: Rows, labels: Sequence[Label]) -> tuple[Rows, Rows]:
     return good, strays
 
 
-def _report_mixed(rows: Rows, origin: Origin, problems: Problems) -> None:
+def _report_mixed(rows: Rows, origin: LabelColumn, problems: Problems) -> None:
     """Report if some rows have a list of labels and others a single label, at the first of the rarer kind."""
     single = [row for row in rows if row.members is None]
     listed = [row for row in rows if row.members is not None]
@@ -88,7 +87,9 @@ def _dropped(rows: int, split: str) -> list[Finding]:
     return [Finding("unknown_labels", message, rows, "Add training rows of these labels.")]
 
 
-def _report_strays(strays: Rows, origin: Origin, labels: Sequence[Label], known_from: str, problems: Problems) -> None:
+def _report_strays(
+    strays: Rows, origin: LabelColumn, labels: Sequence[Label], known_from: str, problems: Problems
+) -> None:
     """Report every label that is not one of `labels`, at its first row."""
     known = {label_key(label) for label in labels}
     unknown = [(label, row) for row in strays for label in row.labels if label_key(label) not in known]
@@ -114,7 +115,7 @@ def _repeated(rows: Rows, split: str) -> list[Finding]:
     return [Finding("repeated_labels", message, len(repeated), "List each label of a row once.")]
 
 
-def _require_something_to_learn(train: Rows, origin: Origin, problems: Problems) -> None:
+def _require_something_to_learn(train: Rows, origin: LabelColumn, problems: Problems) -> None:
     present = {label_key(label) for row in train for label in row.labels}
     message = ""
     if not present:

@@ -38,8 +38,6 @@ class Config:
         control_name: name of the `<Choices>` tag.
         object_name: name of the `<Text>` tag that it labels.
         fields: of a task's data, the text or both texts of a pair.
-        labels: the choices, in their order.
-        several: whether a text may have several of them.
     """
 
     control_name: str
@@ -169,18 +167,17 @@ def _of_region(value: Payload) -> bool:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class UnusedAnnotation:
     """An annotation, or a task, that gives no label, and why."""
 
     number: str
     reason: str
 
 
-def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation | LeftOut]:
+def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation | UnusedAnnotation]:
     """Yield the annotations in a webhook.
 
     Args:
-        body: of the webhook.
         config: of its project; None where the webhook carries none, as one of a deletion may.
     """
     project = _project_of(body)
@@ -194,17 +191,17 @@ def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation 
     for annotation in _listed(body.get("annotation")):
         number = _number(annotation.get("id"))
         if number is None:
-            yield LeftOut("", "it has no id")
+            yield UnusedAnnotation("", "it has no id")
             continue
         task = by_number.get(_number(annotation.get("task")), tasks[0] if len(tasks) == 1 else {})
         text = None if config is None else config.text_of(task.get("data"))
         if config is None or text is None:
-            yield LeftOut(number, "its task has no text")
+            yield UnusedAnnotation(number, "its task has no text")
             continue
         skipped = annotation.get("was_cancelled") is True
         label = None if skipped else config.label_in(annotation.get("result"))
         if label is None and not skipped:
-            yield LeftOut(number, config.missing)
+            yield UnusedAnnotation(number, config.missing)
         yield Annotation(
             project, number, text, label, _moment(annotation.get("updated_at") or annotation.get("created_at"))
         )

@@ -12,10 +12,10 @@ from onboard.data.duplicates import without_repeats
 from onboard.data.formats import FileProblems
 from onboard.data.labels import number_of, settle_labels
 from onboard.data.located import FromHub, located
-from onboard.data.parts import Part
+from onboard.data.parts import SplitFile
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
-from onboard.data.rows import LabelledRow, Origin, read_table
+from onboard.data.rows import LabelColumn, LabelledRow, read_table
 from onboard.data.settled import LabelOptions, Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Example, Kind, Label, label_key, label_text
@@ -51,11 +51,10 @@ class Takes:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledRows:
+class CheckedRows:
     """Checked rows of a file without repeated texts, and warnings about omitted rows.
 
     Args:
-        source: the file's name in reports.
         rows: in the order of the file.
     """
 
@@ -66,15 +65,13 @@ class LabelledRows:
 
 def read_labelled(
     asked: Evaluation, takes: Takes, *, hide_folders: bool = False, new_labels: bool | None = None
-) -> LabelledRows:
+) -> CheckedRows:
     """Read a file with the labels of a task.
 
     Labels that are spelled like one of the task's labels are that label, as a CSV file has only texts.
 
     Args:
-        asked: the file and its fields.
         takes: the inputs and answers of the task.
-        hide_folders: omit the folders of files from errors.
         new_labels: whether rows that are added to the task may have new labels; None for rows to measure on.
 
     Raises:
@@ -99,24 +96,28 @@ def read_labelled(
         kinds = ("one text", "pairs of texts")
         message = f"has {kinds[len(fields.texts) - 1]} a row, the task takes {kinds[takes.pairs]}"
         problems.add(Problem("text_field", message, name, remedy="Name the fields of the texts: --text-field NAME"))
-    origin = Origin(name, fields.label if fields else "")
+    origin = LabelColumn(name, fields.label if fields else "")
     if new_labels is not None and takes.labels:
         rows, takes = _with_strangers(rows, origin, takes, new_labels, problems)
     settled = _settled(rows, origin, asked, takes, problems)
     step = 0.0 if takes.low is None or takes.high is None else (takes.high - takes.low) / (BUCKETS - 1)
     distinct, repeats = without_repeats(settled.splits["test"], "test", origin, step, problems)
     problems.raise_if_any()
-    return LabelledRows(source, tuple(row.example() for row in distinct), (*settled.findings, *repeats))
+    return CheckedRows(source, tuple(row.example() for row in distinct), (*settled.findings, *repeats))
 
 
-def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]], kind: Kind) -> Part:
+def _part(
+    path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]], kind: Kind
+) -> SplitFile:
     problems = Problems()
     text_fields = tuple(asked.text_field)
     table = read_table(path, FileProblems(problems, name), text_fields, asked.label_field, class_names, kind)
-    return Part(name, table, problems)
+    return SplitFile(name, table, problems)
 
 
-def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: Takes, problems: Problems) -> Settled:
+def _settled(
+    rows: list[LabelledRow], origin: LabelColumn, asked: Evaluation, takes: Takes, problems: Problems
+) -> Settled:
     """Return the rows with labels of the task; others are problems or dropped."""
     declared = LabelOptions(takes.kind, (), asked.unknown_labels)
     if takes.kind == MULTILABEL:
@@ -143,7 +144,7 @@ def _spelling(labels: Sequence[Label]) -> Callable[[Label], Label]:
 
 
 def _with_strangers(
-    rows: list[LabelledRow], origin: Origin, takes: Takes, welcome: bool, problems: Problems
+    rows: list[LabelledRow], origin: LabelColumn, takes: Takes, welcome: bool, problems: Problems
 ) -> tuple[list[LabelledRow], Takes]:
     """Return the rows and the task's future labels: new ones are problems unless allowed."""
     if not takes.multilabel:

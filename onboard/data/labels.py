@@ -16,7 +16,7 @@ from typing import Final
 from onboard.data.label_sets import settle_sets
 from onboard.data.limits import MAX_NUMBER
 from onboard.data.problems import Finding, Problem, Problems, preview
-from onboard.data.rows import UNKNOWN_LABEL_CODES, Origin
+from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelColumn
 from onboard.data.settled import LabelOptions, Rows, Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
@@ -34,7 +34,7 @@ _NAMED: Final = 10  # labels listed in a message
 def settle_labels(
     splits: Mapping[str, Rows],
     seen: Sequence[Label],
-    origins: Mapping[str, Origin],
+    origins: Mapping[str, LabelColumn],
     asked: LabelOptions,
     problems: Problems,
 ) -> Settled:
@@ -44,7 +44,6 @@ def settle_labels(
         splits: usable rows by split, "train" first.
         seen: every label of the training file, including rows with an invalid text.
         origins: file and label column of each split, for the problems.
-        asked: the requested kind and labels.
     """
     kind, reason = _kind(splits["train"] or splits.get("test", []), asked.kind, asked.declared)
     if kind == "regression":
@@ -95,7 +94,9 @@ def _fractions(labels: Sequence[Label]) -> set[float]:
     return {value for value in numbers if not value.is_integer()} if None not in values else set()
 
 
-def _regression(splits: Mapping[str, Rows], origins: Mapping[str, Origin], reason: str, problems: Problems) -> Settled:
+def _regression(
+    splits: Mapping[str, Rows], origins: Mapping[str, LabelColumn], reason: str, problems: Problems
+) -> Settled:
     settled: dict[str, Rows] = {}
     for split, rows in splits.items():
         settled[split] = []
@@ -121,7 +122,7 @@ def _regression(splits: Mapping[str, Rows], origins: Mapping[str, Origin], reaso
 def _classification(
     splits: Mapping[str, Rows],
     seen: Sequence[Label],
-    origins: Mapping[str, Origin],
+    origins: Mapping[str, LabelColumn],
     reason: str,
     asked: LabelOptions,
     problems: Problems,
@@ -178,7 +179,7 @@ def _by_text(labels: Sequence[Label]) -> dict[str, Label]:
 
 
 def _report_strays(
-    strays: Rows, origin: Origin, labels: Sequence[Label], said: tuple[str, str], problems: Problems
+    strays: Rows, origin: LabelColumn, labels: Sequence[Label], said: tuple[str, str], problems: Problems
 ) -> None:
     """Report every label that is not one of `labels`, at its first row.
 
@@ -210,7 +211,7 @@ def _type_of(label: Label) -> str:
 
 
 def _floats_unified(
-    splits: Mapping[str, Rows], seen: Sequence[Label], origins: Mapping[str, Origin], problems: Problems
+    splits: Mapping[str, Rows], seen: Sequence[Label], origins: Mapping[str, LabelColumn], problems: Problems
 ) -> tuple[Mapping[str, Rows], Sequence[Label]]:
     """Return the labels, with all numbers as floats if one of them has a fraction."""
     labels = [*seen, *(row.label for rows in splits.values() for row in rows)]

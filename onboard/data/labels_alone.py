@@ -15,14 +15,14 @@ from onboard.data.limits import MAX_LABEL_CHARACTERS
 from onboard.data.located import Located
 from onboard.data.problems import Finding, Problems, preview
 from onboard.data.read import Checked, ReadOptions, pool_beside, read_splits, report_of
-from onboard.data.rows import LabelledRow, Origin
+from onboard.data.rows import LabelColumn, LabelledRow
 from onboard.data.settled import LabelOptions
 from onboard.data.verbaliser import verbalise, words_finding, words_of
 from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
 from onboard.errors import InputError
 
 SOURCE: Final = "--labels"  # the source in reports, instead of a file
-_ORIGIN: Final = Origin(SOURCE, "")
+_ORIGIN: Final = LabelColumn(SOURCE, "")
 
 
 def read_labels(options: ReadOptions) -> Checked:
@@ -44,7 +44,7 @@ def read_labels(options: ReadOptions) -> Checked:
     rows: dict[str, list[LabelledRow]] = {"train": [], **({"test": test.rows} if test else {})}
     origins = {"train": _ORIGIN}
     if test:
-        origins["test"] = Origin(names["test"], test.fields.label if test.fields else "")
+        origins["test"] = LabelColumn(names["test"], test.fields.label if test.fields else "")
     declared = typed_labels(options.labels, test.labels if test else ())
     asked = LabelOptions(options.kind, declared, options.unknown_labels)
     settled = settle_labels(rows, (), origins, asked, problems)

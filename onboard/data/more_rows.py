@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onboard.contract.checks import DatasetFields, DatasetReport
 from onboard.data.amended import Amended, with_rows, without_rows
 from onboard.data.balance import bucket_finding, label_findings
 from onboard.data.formats import FileProblems
 from onboard.data.labelled import Takes, read_labelled
 from onboard.data.lengths import cut_finding
 from onboard.data.problems import Finding, Problem, Problems
-from onboard.data.report import CheckReport, label_rows, validation_of
-from onboard.data.snapshot import digest
+from onboard.data.report import report_on
 from onboard.data.texts import telling_texts
 from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Example
@@ -31,7 +31,6 @@ class RowFile:
     """The rows of a file, and warnings about omitted rows.
 
     Args:
-        source: the file's name in reports.
         rows: in the order of the file; labels of rows to remove are ignored.
     """
 
@@ -46,7 +45,6 @@ class Words:
 
     Args:
         count_tokens: returns the tokens of a text or pair; None if unknown.
-        max_tokens: maximum number of tokens.
         verbaliser: returns labels' words; None uses the labels themselves.
     """
 
@@ -61,7 +59,6 @@ def read_rows(asked: Addition, takes: Takes, *, hide_folders: bool = False) -> R
     Args:
         asked: the file, and what to do with its rows.
         takes: the labels and the form of the task's texts.
-        hide_folders: omit the folders of files from errors.
 
     Raises:
         DatasetError: `data["problems"]` lists the problems: unknown labels, pairs for a task of single texts, …
@@ -89,28 +86,19 @@ def takes_of(dataset: Dataset) -> Takes:
     return Takes(dataset.labels, dataset.low, dataset.high, dataset.pairs if rows else None, dataset.several_labels)
 
 
-def report_of(dataset: Dataset, source: str, findings: tuple[Finding, ...], words: Words, seed: int) -> CheckReport:
+def report_of(dataset: Dataset, source: str, findings: tuple[Finding, ...], words: Words, seed: int) -> DatasetReport:
     """Return the report on a dataset that was made from a stored one.
 
     Args:
         source: readable origin of its rows.
         findings: warnings about the file and the change.
         words: tokenizer and verbalizer of the task's base.
-        seed: seed of the hold-out.
     """
     everything = (*dataset.train, *dataset.validation, *dataset.test)
-    lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]
-    rows = {"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)}
     label_words = (words.verbaliser or verbalise)(dataset.labels)
-    method, held_out = validation_of(dataset, seed)
-    return CheckReport(
-        source=source, revision=None, kind=dataset.kind, kind_reason="as the task has it",
-        text_fields=("text_a", "text_b") if dataset.pairs else ("text",), label_field="label", rows_read=rows,
-        rows=rows, labels=label_rows(dataset, label_words), low=dataset.low, high=dataset.high,
-        mean_characters=sum(lengths) / max(1, len(lengths)), longest_characters=max(lengths, default=0),
-        validation=method, held_out=held_out,
-        warnings=(*findings, *_findings(dataset, everything, label_words, words)), digest=digest(dataset),
-    )  # fmt: skip
+    found = (*findings, *_findings(dataset, everything, label_words, words))
+    fields = DatasetFields(text=("text_a", "text_b") if dataset.pairs else ("text",), label="label")
+    return report_on(dataset, label_words, found, fields, seed, source=source, kind_reason="as the task has it")
 
 
 def _findings(

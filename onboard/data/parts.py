@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from onboard.data.problems import Finding, Problems
-from onboard.data.rows import Table
+from onboard.data.rows import LabelledTable
 from onboard.domain.counting import counted
 
 _NAMED: Final = 3
@@ -16,11 +16,11 @@ _TYPES: Final = {str: "strings", bool: "booleans", float: "numbers", int: "integ
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class SplitFile:
     """A file of a split: its name in errors, its rows, and its problems."""
 
     file: str
-    table: Table
+    table: LabelledTable
     problems: Problems
 
     @property
@@ -37,7 +37,7 @@ class Part:
         return " and ".join(words for kind, words in _TYPES.items() if kind in types)
 
 
-def part_findings(split: str, parts: Sequence[Part], read: Sequence[Part]) -> list[Finding]:
+def part_findings(split: str, parts: Sequence[SplitFile], read: Sequence[SplitFile]) -> list[Finding]:
     """Return warnings about the files of a split.
 
     Args:
@@ -55,7 +55,7 @@ def part_findings(split: str, parts: Sequence[Part], read: Sequence[Part]) -> li
     return findings + _mixed_types(split, read)
 
 
-def _mixed_types(split: str, read: Sequence[Part]) -> list[Finding]:
+def _mixed_types(split: str, read: Sequence[SplitFile]) -> list[Finding]:
     """Warn if files have labels of different types, as these are different labels."""
     typed = sorted((part for part in read if part.label_types), key=lambda part: part.label_types)
     files = {types: [part.file for part in group] for types, group in groupby(typed, lambda part: part.label_types)}

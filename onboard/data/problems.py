@@ -22,11 +22,8 @@ class Problem:
     Args:
         code: short stable name, such as `empty_text`.
         message: description that follows "row 3, field text: ", without a full stop.
-        file: name of the file.
         row: number of the row from 1, as in the file (a CSV header is not a row); None for the whole file.
         line: line of a CSV or TSV file on which the row starts.
-        field: name of the field in the file.
-        remedy: what to do.
     """
 
     code: str
@@ -118,7 +115,6 @@ class Finding:
         code: short stable name, such as `exact_duplicates`.
         message: the problem, and how the rows were changed.
         count: number of rows or labels concerned.
-        remedy: what to do, if anything.
         examples: a few of them, JSON-compatible.
     """
 

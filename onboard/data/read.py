@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from onboard.contract.checks import DatasetFields, DatasetReport
 from onboard.data.balance import bucket_finding, label_findings
 from onboard.data.descriptions import descriptions_of
 from onboard.data.duplicates import without_repeats, without_shared
@@ -17,13 +18,12 @@ from onboard.data.labels import settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.located import FromHub, Located, located
-from onboard.data.parts import Part, part_findings
+from onboard.data.parts import SplitFile, part_findings
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
-from onboard.data.report import CheckReport, label_rows, validation_of
-from onboard.data.rows import LabelledRow, Origin, Table, read_table
+from onboard.data.report import report_on
+from onboard.data.rows import LabelColumn, LabelledRow, LabelledTable, read_table
 from onboard.data.settled import LabelOptions, Settled
-from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import contradicted_by_words
 from onboard.data.texts import telling_texts
@@ -54,7 +54,6 @@ class ReadOptions:
         text_fields: columns of the text or of the two texts; empty means the usual names.
         label_field: column of the label; None means the usual names.
         shots: total number of training rows, drawn balanced; None means all.
-        seed: seed of that draw.
         count_tokens: the base's tokenizer, for the warning about truncated texts; None omits it.
         max_tokens: maximum number of tokens that the base reads.
         verbaliser: the base's, for labels' words; None uses no base and omits the warning about them.
@@ -105,7 +104,7 @@ class Checked:
     """A dataset that passed the checks, their report, and the unlabeled texts, if any."""
 
     dataset: Dataset
-    report: CheckReport
+    report: DatasetReport
     unlabelled: Pool | None = None
 
 
@@ -114,7 +113,6 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
 
     Args:
         source: a file, a folder of the `datasets` library, or `hf://NAME[/CONFIG][@REVISION]`.
-        options: see ReadOptions.
 
     Raises:
         DatasetError: `data["problems"]` lists all problems (at most a hundred), `data["problem_count"]` is their
@@ -130,7 +128,7 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
         tables, findings = read_splits(place, options, problems)
     require_like_texts(tables, names, problems)
     origins = {
-        split: Origin(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
+        split: LabelColumn(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
     }
     pool = pool_beside(tables, options, problems)
     rows = {split: table.rows for split, table in tables.items()}
@@ -163,9 +161,11 @@ def shown_name(path: Path, options: ReadOptions) -> str:
     return path.name if options.hide_folders else str(path)
 
 
-def read_splits(place: Located, options: ReadOptions, problems: Problems) -> tuple[dict[str, Table], list[Finding]]:
+def read_splits(
+    place: Located, options: ReadOptions, problems: Problems
+) -> tuple[dict[str, LabelledTable], list[Finding]]:
     """Return the usable rows of every split, and warnings about those left out."""
-    tables: dict[str, Table] = {}
+    tables: dict[str, LabelledTable] = {}
     findings = list(place.findings)
     for split, paths in place.splits.items():
         own = Problems()
@@ -188,26 +188,26 @@ def read_splits(place: Located, options: ReadOptions, problems: Problems) -> tup
     return tables, findings
 
 
-def _read_parts(place: Located, paths: Sequence[Path], options: ReadOptions) -> list[Part]:
-    parts: list[Part] = []
+def _read_parts(place: Located, paths: Sequence[Path], options: ReadOptions) -> list[SplitFile]:
+    parts: list[SplitFile] = []
     for path in paths:
         name, own = place.name_of(path, options.hide_folders), Problems()
         table = read_table(
             path, FileProblems(own, name), options.text_fields, options.label_field, place.class_names, options.kind
         )
-        parts.append(Part(name, table, own))
+        parts.append(SplitFile(name, table, own))
     return parts
 
 
-def _joined(parts: Sequence[Table]) -> Table:
+def _joined(parts: Sequence[LabelledTable]) -> LabelledTable:
     """Combine several files of one split, with consecutive row numbers."""
     rows = [row for part in parts for row in part.rows]
     numbered = [row._replace(number=number) for number, row in enumerate(rows, start=1)]
     labels = {label_key(label): label for part in parts for label in part.labels}
-    return Table(numbered, tuple(labels.values()), parts[0].fields)
+    return LabelledTable(numbered, tuple(labels.values()), parts[0].fields)
 
 
-def require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], problems: Problems) -> None:
+def require_like_texts(tables: Mapping[str, LabelledTable], names: Mapping[str, str], problems: Problems) -> None:
     """Add a problem for every split whose rows have a different number of texts than the training rows."""
     train = tables["train"].fields
     for split, table in tables.items():
@@ -217,7 +217,7 @@ def require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], pr
             problems.add(Problem("text_field", message, names[split], remedy="Use the same fields in all splits."))
 
 
-def pool_beside(tables: Mapping[str, Table], options: ReadOptions, problems: Problems) -> Pool | None:
+def pool_beside(tables: Mapping[str, LabelledTable], options: ReadOptions, problems: Problems) -> Pool | None:
     """Return the texts of `options.unlabelled` that no row of these splits has; None if there are none."""
     if options.unlabelled is None:
         return None
@@ -243,7 +243,7 @@ def pool_beside(tables: Mapping[str, Table], options: ReadOptions, problems: Pro
 
 
 def _without_repeats(
-    settled: Settled, origins: Mapping[str, Origin], problems: Problems
+    settled: Settled, origins: Mapping[str, LabelColumn], problems: Problems
 ) -> tuple[dict[str, list[LabelledRow]], list[Finding]]:
     tolerance = 0.0
     if settled.low is not None and settled.high is not None:
@@ -319,34 +319,23 @@ def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
 
 def report_of(
     place: Located,
-    tables: Mapping[str, Table],
+    tables: Mapping[str, LabelledTable],
     settled: Settled,
     dataset: Dataset,
     words: Sequence[str],
     findings: list[Finding],
     options: ReadOptions,
-) -> CheckReport:
+) -> DatasetReport:
     """Return the report on a dataset."""
-    everything = (*dataset.train, *dataset.validation, *dataset.test)
-    lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]
     fields = next((table.fields for table in tables.values()), None)
-    method, held_out = validation_of(dataset, options.seed)
-    return CheckReport(
+    return report_on(
+        dataset,
+        words,
+        findings,
+        DatasetFields(text=fields.texts if fields else (), label=fields.label if fields else ""),
+        options.seed,
         source=place.source,
         revision=place.revision,
-        kind=dataset.kind,
         kind_reason=settled.reason,
-        text_fields=fields.texts if fields else (),
-        label_field=fields.label if fields else "",
         rows_read={split: len(tables[split].rows) if split in tables else 0 for split in _SPLITS},
-        rows={"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)},
-        labels=label_rows(dataset, words),
-        low=dataset.low,
-        high=dataset.high,
-        mean_characters=sum(lengths) / max(1, len(lengths)),
-        longest_characters=max(lengths, default=0),
-        validation=method,
-        held_out=held_out,
-        warnings=tuple(findings),
-        digest=digest(dataset),
     )

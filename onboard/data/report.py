@@ -3,80 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
 
-from onboard.contract.checks import CheckedLabel
+from onboard.contract.checks import CheckedLabel, DatasetFields, DatasetReport, TextLengths, ValidationRows
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.problems import Finding
+from onboard.data.snapshot import digest
 from onboard.data.splits import holdout, is_folded
 from onboard.domain.dataset import Dataset, Example, Kind, label_key
 from onboard.domain.label_set import all_labels
 
-ValidationMethod = Literal["submitted", "held_out", "cross_validated", "none"]
 
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """The result of the checks, JSON-compatible by `to_json`.
+def report_on(
+    dataset: Dataset,
+    words: Sequence[str],
+    findings: Iterable[Finding],
+    fields: DatasetFields,
+    seed: int,
+    *,
+    source: str,
+    kind_reason: str,
+    revision: str | None = None,
+    rows_read: dict[str, int] | None = None,
+) -> DatasetReport:
+    """Return the report on a dataset.
 
     Args:
-        source: file or hub name, as given.
-        revision: commit of a hub dataset, else None.
-        kind: classification or regression, for the reason in `kind_reason`.
-        text_fields: columns of the texts; `label_field` likewise.
-        rows_read: usable rows by split, before duplicates, conflicts and shared rows were dropped.
-        rows: used rows by split.
-        labels: class labels with words and rows; empty for regression.
-        low: smallest training value of a regression, else None; `high` likewise.
-        mean_characters: of the rows of all splits; `longest_characters` likewise.
-        validation: whether the validation split was submitted, is held out, or is replaced by cross-validation.
-        held_out: number of training rows that are held out for validation.
-        warnings: warnings.
-        digest: identity of the dataset to train on.
+        words: label words in the order of the labels.
+        fields: columns that the texts and labels came from.
+        source: readable origin of the rows.
+        rows_read: usable rows by split before some were dropped; None if none were.
     """
-
-    source: str
-    revision: str | None
-    kind: Kind
-    kind_reason: str
-    text_fields: tuple[str, ...]
-    label_field: str
-    rows_read: dict[str, int]
-    rows: dict[str, int]
-    labels: tuple[CheckedLabel, ...]
-    low: float | None
-    high: float | None
-    mean_characters: float
-    longest_characters: int
-    validation: ValidationMethod
-    held_out: int
-    warnings: tuple[Finding, ...]
-    digest: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as a JSON-compatible document."""
-        return {
-            "source": self.source,
-            "revision": self.revision,
-            "kind": self.kind,
-            "kind_reason": self.kind_reason,
-            "fields": {"text": list(self.text_fields), "label": self.label_field},
-            "rows_read": self.rows_read,
-            "rows": self.rows,
-            "labels": [label.to_json() for label in self.labels],
-            "low": self.low,
-            "high": self.high,
-            "characters": {"mean": round(self.mean_characters, 1), "longest": self.longest_characters},
-            "validation": {"method": self.validation, "held_out": self.held_out},
-            "warnings": [finding.to_json() for finding in self.warnings],
-            "digest": self.digest,
-        }
+    everything = (*dataset.train, *dataset.validation, *dataset.test)
+    lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]
+    rows = {"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)}
+    return DatasetReport(
+        source=source,
+        revision=revision,
+        kind=dataset.kind,
+        kind_reason=kind_reason,
+        fields=fields,
+        rows_read=rows if rows_read is None else rows_read,
+        rows=rows,
+        labels=_label_rows(dataset, words),
+        low=dataset.low,
+        high=dataset.high,
+        characters=TextLengths(mean=round(sum(lengths) / max(1, len(lengths)), 1), longest=max(lengths, default=0)),
+        validation=_validation_of(dataset, seed),
+        warnings=tuple(finding.to_document() for finding in findings),
+        digest=digest(dataset),
+    )
 
 
-def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[CheckedLabel, ...]:
-    """Return every class label with its words, given in the order of the labels, and its rows by split."""
+def _label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[CheckedLabel, ...]:
     train, validation, test = (
         _counts(dataset.kind, rows) for rows in (dataset.train, dataset.validation, dataset.test)
     )
@@ -92,14 +71,13 @@ def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[CheckedLabel, ..
     )
 
 
-def validation_of(dataset: Dataset, seed: int) -> tuple[ValidationMethod, int]:
-    """Return the method of validation, and the number of training rows that it takes."""
+def _validation_of(dataset: Dataset, seed: int) -> ValidationRows:
     if dataset.validation:
-        return "submitted", 0
+        return ValidationRows(method="submitted", held_out=0)
     if held := len(holdout(dataset, seed).validation):
-        return "held_out", held
+        return ValidationRows(method="held_out", held_out=held)
     folded = is_folded(dataset) and len(dataset.train) >= FEWEST_FOLDED_ROWS
-    return "cross_validated" if folded else "none", 0
+    return ValidationRows(method="cross_validated" if folded else "none", held_out=0)
 
 
 def _counts(kind: Kind, rows: tuple[Example, ...]) -> Counter[str]:

@@ -60,14 +60,14 @@ class LabelledRow(NamedTuple):
         return Example(self.text_a, self.text_b, self.label)
 
 
-class Origin(NamedTuple):
+class LabelColumn(NamedTuple):
     """The origin of labels, for messages: the file and its column."""
 
     file: str
     field: str
 
 
-class Table(NamedTuple):
+class LabelledTable(NamedTuple):
     """The usable rows of a file, every label of any row (usable or not), and the columns of both.
 
     left_out: rows of a labeling tool's export without an agreed label. blank_rows: number of rows of separators only,
@@ -88,7 +88,7 @@ def read_table(
     label_field: str | None,
     class_names: Mapping[str, tuple[str, ...]] | None = None,
     kind: KindChoice = "auto",
-) -> Table:
+) -> LabelledTable:
     """Read every usable row of the file; problems go to `problems`, nothing is raised.
 
     Args:
@@ -116,7 +116,7 @@ def read_table(
             pass
         if not problems.any:
             raise UnreadableError("text_field", "has no fields", 'Each row needs "text" and "label".')
-    return Table([], (), None)
+    return LabelledTable([], (), None)
 
 
 def require_format(source: Path | str) -> None:
@@ -196,7 +196,7 @@ def require_plain(reader: Reader, texts: Sequence[str], label: str | None = None
 
 def _usable(
     reader: Reader, fields: Fields, class_names: tuple[str, ...], problems: FileProblems, kind: KindChoice
-) -> Table:
+) -> LabelledTable:
     check_label = _label_check(class_names, typed=reader.typed)
     check = _labels_check(fields, check_label, kind, typed=reader.typed)
     rows: list[LabelledRow] = []
@@ -227,7 +227,7 @@ def _usable(
         labels = {label_key(label): label for row in rows for label in row.labels}
     if not (rows or labels or problems.any):
         raise _empty(left_out if read.seen else None)
-    return Table(rows, tuple(labels.values()), fields, left_out, problems.blank_rows)
+    return LabelledTable(rows, tuple(labels.values()), fields, left_out, problems.blank_rows)
 
 
 class _Counted:

@@ -33,7 +33,6 @@ class LabelOptions:
     """The requested interpretation of labels.
 
     Args:
-        kind: auto, or the requested kind.
         declared: the declared label set, in order; empty uses that of the training rows.
         unknown: what to do with rows with a label outside the label set.
     """

@@ -72,7 +72,6 @@ def stream_texts(
 
     Args:
         text_fields: columns of the text or of the two texts; empty means the usual names.
-        shown: the file's name in errors.
         may_be_empty: accept a file without rows, such as a shard, instead of raising an error.
 
     Raises:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from onboard.domain.names import NAME_PATTERN
-from onboard.domain.submission import Option, settle_fields
+from onboard.domain.submission import Key, LabelField, Option, Priority, QueueName, TextField, TimeLimit, settle_fields
 from onboard.errors import InputError
 
 AddedHow = Literal["add", "replace", "remove"]
@@ -33,17 +31,13 @@ class Addition:
     replace: Annotated[bool, Option("Correct the labels of existing rows; new texts are added too.")] = False
     remove: Annotated[bool, Option("Remove the rows with these texts.")] = False
     new_labels: Annotated[bool, Option("Allow rows with labels that the task does not have.")] = False
-    text_field: Annotated[Sequence[str], Option("Field of the text; twice for pairs.", limits={"max_length": 2})] = ()
-    label_field: Annotated[str | None, Option("Field of the label.", limits={"max_length": 200})] = None
+    text_field: TextField = ()
+    label_field: LabelField = None
     fast: Annotated[bool, Option("Stop after the readout, which takes seconds, without an embedding.")] = False
-    queue: Annotated[str, Option("Queue of the job.", limits={"pattern": NAME_PATTERN})] = "default"
-    priority: Annotated[int, Option("Priority; higher is more urgent.", limits={"ge": -(2**31), "lt": 2**31})] = 0
-    time_limit: Annotated[
-        float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
-    ] = None
-    key: Annotated[
-        str | None, Option("Idempotency key: a request with the same key returns the first job.", form=None)
-    ] = None
+    queue: QueueName = "default"
+    priority: Priority = 0
+    time_limit: TimeLimit = None
+    key: Key = None
 
     def __post_init__(self) -> None:
         settle_fields(self)

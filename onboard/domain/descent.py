@@ -22,7 +22,6 @@ class Embedded:
     Args:
         parents: names of what it was initialized from.
         hypernetworks: versions that it was learned under or is served with.
-        job: the job that published it.
         prior: form and number of its readout's prior.
     """
 
@@ -42,12 +41,11 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunedVersion:
     """The origin of a hypernetwork version.
 
     Args:
         parent: version that it was tuned from; None for the first.
-        job, task: the job that tuned it, and the job's task.
     """
 
     base_digest: str
@@ -68,7 +66,6 @@ class Root:
     """The task at the root of the descent.
 
     Args:
-        bases: bases on which it was learned.
         since, until: epoch seconds between which it had versions.
         priors: versions of priors that were fitted to its lesson: base, form, number.
     """
@@ -97,7 +94,7 @@ class Descent:
     hypernetworks: dict[Link, str] = field(default_factory=dict)
 
 
-def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) -> Descent:
+def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[TunedVersion]) -> Descent:
     """Find all descendants of a task, of any generation, without its own versions."""
     descendants = Descent()
     others = [version for version in embedded if version.task != root.task]
@@ -115,7 +112,7 @@ def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) ->
     return descendants
 
 
-def _tuning(link: Tuned, root: Root, published: dict[str, str], so_far: Descent) -> str | None:
+def _tuning(link: TunedVersion, root: Root, published: dict[str, str], so_far: Descent) -> str | None:
     """Return why a hypernetwork version descends from the task, if it does."""
     together = published.get(link.job) if link.job is not None else None
     if link.task == root.task:

@@ -9,12 +9,7 @@ from onboard.domain.moment import to_iso
 
 
 def document_of(record: Any, *left_out: str, **instead: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass in order, with times (`at`, `*_at`) as ISO 8601 in UTC and tuples as lists.
-
-    Args:
-        left_out: fields to omit.
-        instead: values that replace those of fields.
-    """
+    """Return the fields of a dataclass in order, with times (`at`, `*_at`) as ISO 8601 in UTC and tuples as lists."""
     names = [declared.name for declared in fields(record) if declared.name not in left_out]
     return {name: instead[name] if name in instead else told(name, getattr(record, name)) for name in names}
 

@@ -21,7 +21,6 @@ class DriftDay:
 
     Args:
         day: since 1970-01-01, in UTC.
-        texts: how many.
         looked: the number of texts in its week at which the comparison was last made; 0 before the first.
         alarm: the alarm of that comparison, if it raised one.
     """

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from onboard.domain.job import UnknownLabels
-from onboard.domain.submission import Option, settle_fields
+from onboard.domain.submission import LabelField, Option, TextField, settle_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,8 @@ class Evaluation:
         Option("File or folder of labeled rows that the version was not trained on.", form="File of labeled rows."),
     ]
     _: KW_ONLY
-    text_field: Annotated[Sequence[str], Option("Field of the text; twice for pairs.", limits={"max_length": 2})] = ()
-    label_field: Annotated[str | None, Option("Field of the label.", limits={"max_length": 200})] = None
+    text_field: TextField = ()
+    label_field: LabelField = None
     unknown_labels: Annotated[
         UnknownLabels,
         Option(

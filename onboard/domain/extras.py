@@ -12,7 +12,6 @@ def require_extra(extra: str, *modules: str) -> None:
 
     Args:
         extra: its name in pyproject.toml.
-        modules: modules of its packages.
 
     Raises:
         NotFoundError: one is not installed; the remedy is the command that installs it.

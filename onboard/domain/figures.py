@@ -26,23 +26,6 @@ NO_SAMPLE: Final = Percentiles(None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class EndedInHour:
-    """Number of jobs that ended in one hour of the last day.
-
-    Args:
-        ago: age of that hour's end, in whole hours; 0 is the last hour.
-    """
-
-    ago: int
-    succeeded: int = 0
-    failed: int = 0
-
-    def to_json(self) -> dict[str, int]:
-        """Return the hour as a JSON-compatible document."""
-        return {"hours_ago": self.ago, "succeeded": self.succeeded, "failed": self.failed}
-
-
-@dataclass(frozen=True, slots=True)
 class Ended:
     """Figures of the jobs of one queue that ended in a window.
 

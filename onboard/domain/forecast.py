@@ -17,12 +17,11 @@ _FIXED: Final = frozenset({Stage.CHECK, Stage.TUNE, Stage.GUARD, Stage.PUBLISH})
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class JobTraits:
     """Properties that two jobs must share for one to predict the duration of the other.
 
     Args:
         queue: represents a class of devices.
-        base: digest of the base.
         tuning: value of `--tune-hypernetwork`.
         method: value of `--method`; empty by default.
     """
@@ -42,7 +41,7 @@ class Timing:
         stages: seconds by stage.
     """
 
-    likeness: Likeness
+    likeness: JobTraits
     size: float | None
     stages: Mapping[Stage, float]
 
@@ -60,7 +59,7 @@ class TimeLeft:
     basis: str
 
 
-def similar(likeness: Likeness, size: float | None, timings: Sequence[Timing]) -> list[Timing]:
+def similar(likeness: JobTraits, size: float | None, timings: Sequence[Timing]) -> list[Timing]:
     """Return the timings of similar jobs. Sizes are compared only if both are known."""
     return [timing for timing in timings if timing.likeness == likeness and (timing.size is None) == (size is None)]
 

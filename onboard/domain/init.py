@@ -29,7 +29,6 @@ class Init:
     """A start.
 
     Args:
-        kind: how it is found.
         name: the text of `--init`.
         version: `task@vN` that the name meant at submission; None except for versions of tasks, and for jobs that were
             queued before it was stored.

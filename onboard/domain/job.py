@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from onboard.domain.change import ChangeJson
 from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
 from onboard.errors import ConflictError, InputError, JobFailedError
@@ -128,7 +127,6 @@ class JobSpec:
     """The request: every option of `submit`, JSON-compatible.
 
     Args:
-        task: name of the task.
         dataset: digest of the snapshot of its rows ("sha256:…").
         init: "auto" (probe), "random", "mean", "fingerprint", an anchor, or an embedding's reference ("sst2@v1").
         tune_hypernetwork: never, auto or always.
@@ -136,14 +134,13 @@ class JobSpec:
         kind: how labels are interpreted.
         metric: name of the deciding metric; empty means the kind's default.
         shots: total number of training rows; None means all.
-        seed: seed of every random draw of the job.
         base: name, folder or digest of the base.
         new_labels: whether to allow a label set that differs from the task's.
         options: all other options. `probe` is the probe's strategy if it is not a race. `readout` is "never" to disable
             it. `fast` requests only the first version. `method_setting` lists the method's settings as NAME=VALUE, and
             `label_description` the meanings of labels as LABEL=TEXT. `bulk` is the request of a job that answers files,
             which has no dataset. `change` describes how the dataset was made from an earlier one
-            (`onboard.domain.change`).
+            (`onboard.contract.changes.TaskChange`).
     """
 
     task: str
@@ -193,9 +190,9 @@ class JobSpec:
         return replace(self, options=options if version is None else {**options, INIT_VERSION: version})
 
     @property
-    def change(self) -> ChangeJson | None:
+    def change(self) -> Mapping[str, Any] | None:
         """How its dataset was made from the task's earlier one; None if it was submitted as a whole."""
-        change: ChangeJson | None = self.options.get("change")
+        change: Mapping[str, Any] | None = self.options.get("change")
         return change
 
     @property
@@ -247,16 +244,13 @@ class Job:
         attempt: number of claims; the fencing token of the worker that runs it.
         max_attempts: it is dead after this many attempts.
         key: the submitter's idempotency key, if any.
-        owner: the submitter, for the audit log.
         stage: the last stage that was entered.
-        worker: name of the worker of the last attempt.
         worker_pid: process of the last attempt on that worker's machine.
         not_before_at: it is not claimed earlier (back-off).
         time_limit_seconds: limit of an attempt; None uses the worker's default, if any.
         claimed_at: when the current (or last) attempt began.
         deadline_at: when its time limit is reached.
         needs_release: number of the oldest release (`onboard.domain.release`) that can run it.
-        result: the result document of a succeeded job.
         error: the error document of a failed, cancelled or dead job, or of the last attempt.
     """
 

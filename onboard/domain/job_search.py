@@ -14,8 +14,6 @@ class JobSearch:
 
     Args:
         states: any of these.
-        task: name of the task.
-        queue: name of the queue.
         owner: the submitter.
     """
 

@@ -22,7 +22,6 @@ class LabelChange:
 
     Args:
         action: rename one label, merge several into one, delete one with its rows, or describe one.
-        labels: the labels to change.
         to: the new name, for rename and merge.
         description: meaning of the label, for describe; empty removes the description.
 

@@ -41,7 +41,6 @@ def content_of(method: str, what: str) -> Content:
     """Return what a version of a method consists of.
 
     Args:
-        method: its name.
         what: the version, for the error.
 
     Raises:

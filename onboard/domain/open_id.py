@@ -24,7 +24,6 @@ class OpenIdTerms:
         redirect_url: URL of `/login/oidc/callback` as browsers see it.
         asks: OAuth scopes to request, separated by spaces.
         groups_claim: claim that lists a person's groups.
-        name_claim: claim with a person's name.
         groups: scopes by group.
     """
 
@@ -82,7 +81,6 @@ def read_terms(
         asks: OAuth scopes.
         groups: `GROUP=SCOPE,SCOPE`, separated by semicolons.
         groups_claim: claim that lists a person's groups.
-        name_claim: claim with a person's name.
 
     Raises:
         InputError: one is missing, a URL is not https, the redirect URL is not this service's, or a group has no scope

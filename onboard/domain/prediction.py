@@ -20,7 +20,6 @@ class Prediction:
             their set (`onboard.domain.label_set`), which is in `chosen` as well.
         probability: of the label; for a regression, of the most probable bucket; for several labels, of the least
             certain decision.
-        task, version: the version that answered.
         probabilities: of every label, in the task's order (of every bucket for a regression). A service returns them
             only on request; otherwise they are empty.
         weak: whether the version is not better than the most frequent label.
@@ -59,7 +58,6 @@ class Unanswered:
     """An input that cannot be answered.
 
     Args:
-        task, ref: the requested version.
         error: the reason: no such task or version, another base, damaged files.
     """
 

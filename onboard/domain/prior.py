@@ -32,7 +32,6 @@ class Taught:
     """A lesson as listed by a prior.
 
     Args:
-        task, version: the version that it comes from.
         lesson: digest of the lesson's file; for a shipped task, of the base's file of lessons.
         shipped: whether the lesson comes with the base.
     """
@@ -58,7 +57,6 @@ class PriorVersion:
         fitted: digest of its numbers, on the machine that fitted it.
         lessons: number of lessons.
         left_out: tasks with lessons that are not finite.
-        reason: why it was fitted.
         created_at: epoch seconds.
         retired_at: epoch seconds at which it stopped being the head; None for the head.
         unlearning: the deleted task that it was fitted to; None if there is none.

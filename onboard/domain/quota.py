@@ -22,8 +22,6 @@ class Quota:
 
     Args:
         owner: name of its tokens, which share the quota.
-        max_jobs: queued and running jobs.
-        max_bytes: stored datasets and versions.
     """
 
     owner: str

@@ -23,7 +23,6 @@ class Option:
     """How interfaces present a field of a submission.
 
     Args:
-        help: its purpose, in one sentence.
         checked: whether `onboard check` takes it too, because it affects how rows are read.
         form: help of the HTTP form, if it differs; None: the form does not have the field.
         wrong: for a choice, the description of an invalid value.
@@ -45,6 +44,15 @@ class Option:
 
 _NAME = {"pattern": NAME_PATTERN}
 _SHORT = {"max_length": 200}
+# fields that several declarations have
+QueueName = Annotated[str, Option("Queue of the job.", limits=_NAME)]
+Priority = Annotated[int, Option("Priority; higher is more urgent.", limits={"ge": -(2**31), "lt": 2**31})]
+TimeLimit = Annotated[
+    float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
+]
+Key = Annotated[str | None, Option("Idempotency key: a request with the same key returns the first job.", form=None)]
+TextField = Annotated[Sequence[str], Option("Field of the text; twice for pairs.", limits={"max_length": 2})]
+LabelField = Annotated[str | None, Option("Field of the label.", limits=_SHORT)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +187,10 @@ class Submission:
         ),
     ] = None
     new_labels: Annotated[bool, Option("Allow a label set that differs from the existing task's.")] = False
-    queue: Annotated[str, Option("Queue of the job.", limits=_NAME)] = "default"
-    priority: Annotated[int, Option("Priority; higher is more urgent.", limits={"ge": -(2**31), "lt": 2**31})] = 0
-    time_limit: Annotated[
-        float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
-    ] = None
-    key: Annotated[
-        str | None, Option("Idempotency key: a request with the same key returns the first job.", form=None)
-    ] = None
+    queue: QueueName = "default"
+    priority: Priority = 0
+    time_limit: TimeLimit = None
+    key: Key = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.labels, str):

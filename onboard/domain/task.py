@@ -13,7 +13,6 @@ from onboard.domain.moment import from_iso
 from onboard.errors import ConflictError
 
 if TYPE_CHECKING:
-    from onboard.domain.change import ChangeJson
     from onboard.domain.dataset import Kind, Label
 
 VersionKind = Literal["source", "onboarded", "carried", "relabeled"]
@@ -62,8 +61,6 @@ class EmbeddingVersion:
         method: name of its fine-tuning method (`onboard.domain.methods`), which determines `content`.
         artifact: digest of its tensors in the artifact store ("sha256:…").
         embedding_digest: digest of its numbers alone: of the embedding, or of its weights or readout.
-        backbone_digest: backbone it was trained on.
-        base_digest: base it belongs to.
         hypernetwork_version: the hypernetwork of the base that it is always served with. 1 if it uses none.
         learned_under: hypernetwork version that its numbers were learned under, if it was carried from that one to
             `hypernetwork_version`; None if both are the same.
@@ -78,7 +75,6 @@ class EmbeddingVersion:
         prior_version, prior_digest: the prior of its readout; None without one.
         temperature: of its probabilities; above 1 they become less certain. 1 for a regression and older versions.
         stored_bytes: size of its files, without the base's; None until it is published.
-        seeds: all seeds that were used.
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
         weak: not better than the most frequent label.
@@ -127,7 +123,7 @@ class EmbeddingVersion:
     held_out: tuple[int, ...] | None = None
     out_of_fold: str | None = None
     provisional: bool = False
-    change: ChangeJson | None = None
+    change: Mapping[str, Any] | None = None
     job: str | None = None
     created_at: float = 0.0
 
@@ -242,8 +238,6 @@ class BaseRecord:
         digest: digest of the folder's content; its identity.
         name: its name for `--base`.
         location: folder or URL of its files on this machine.
-        backbone_digest: digest of its backbone.
-        document: its base.json.
         head: hypernetwork version that new tasks are learned with.
     """
 

@@ -42,7 +42,6 @@ def remove_abandoned(parent: Path, prefix: str = "", younger_too: bool = False) 
     """Delete the folders that no living process holds; skips those of other users and links.
 
     Args:
-        prefix: prefix of their names.
         younger_too: include recent ones, if a lock keeps others from making one meanwhile.
     """
     for folder in parent.glob(f"{prefix}*"):

@@ -23,7 +23,6 @@ class Transition:
     Args:
         previous: the state that they left; NEW; or LOST.
         up_to_seconds: the bucket: their time in that state is at most this, and above the next lower edge.
-        count: number of jobs.
         seconds: their total time in that state, without back-off before a new attempt.
     """
 

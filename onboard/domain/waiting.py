@@ -11,14 +11,13 @@ from onboard.domain.worker import Trouble
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class NextAttempt:
     """A job that waits for its next attempt.
 
     Args:
         at: epoch seconds from which it may be claimed.
         in_seconds: time until then.
         attempt: the number of the next attempt, out of `of`.
-        error: error message of the last attempt.
         counted: whether that attempt counts; it does not if a resource was merely in use.
     """
 
@@ -49,7 +48,7 @@ class Waiting:
     ahead: int
     paused: bool
     live_workers: int
-    retry: Retry | None = None
+    retry: NextAttempt | None = None
     starts_in_seconds: float | None = None
     outdated_workers: int = 0
     lost_worker: str | None = None

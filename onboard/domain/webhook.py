@@ -48,7 +48,6 @@ class Endpoint:
         """Parse a URL. Messages show its host only.
 
         Args:
-            hosts: allowed hosts.
             insecure: whether http:// is allowed, too.
 
         Raises:
@@ -120,9 +119,7 @@ class Delivery:
 
     Args:
         id: of the message; the same at every attempt and for every endpoint.
-        endpoint: its name.
         at: time of the event, in epoch seconds.
-        attempts: number of failed attempts.
     """
 
     id: str

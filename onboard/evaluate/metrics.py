@@ -80,7 +80,6 @@ def calibration_error(true: IntArray, probabilities: FloatArray, bins: int = CAL
     Args:
         true: class index per row (n,), n ≥ 1; below 0 if no class is right.
         probabilities: (n, K).
-        bins: number of bins.
     """
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == true
     bin_of = np.clip(np.ceil(confidence * bins).astype(np.int64) - 1, 0, bins - 1)  # (n,)

@@ -94,8 +94,6 @@ def may_replace(
 
     Args:
         comparison: new version against the current one on rows that neither was trained on; None without any.
-        weak: the new version is marked weak.
-        predecessor_weak: the current version is marked weak.
         predecessor_unmeasured: no rows show how good the current version is.
         from_labels_alone: the new version was made without labeled rows, the current one with rows.
     """

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from onboard.bases import LESSONS, Base, digest_of_files, file_digest, find_base, named_bases
+from onboard.contract.versions import BaseDocument, BaseFileDocument
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion
 from onboard.errors import (
     BaseDamagedError,
@@ -43,10 +43,6 @@ class BaseFile:
     path: Path
     stamp: tuple[int, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the public facts: name, digest, size_bytes."""
-        return {"name": self.name, "digest": self.digest, "size_bytes": self.size_bytes}
-
 
 @dataclass(frozen=True)
 class Manifest:
@@ -74,14 +70,12 @@ class Manifest:
         except OSError:
             return False
 
-    def to_json(self) -> dict[str, Any]:
-        """Return `{"digest", "name", "backbone_digest", "files": [{"name", "digest", "size_bytes"}…]}`."""
-        return {
-            "digest": self.digest,
-            "name": self.base.name,
-            "backbone_digest": self.base.backbone_digest,
-            "files": [file.to_json() for file in self.files.values()],
-        }
+    def to_document(self) -> BaseDocument:
+        """Return the list of files for clients."""
+        files = tuple(BaseFileDocument.of(file) for file in self.files.values())
+        return BaseDocument(
+            digest=self.digest, name=self.base.name, backbone_digest=self.base.backbone_digest, files=files
+        )
 
 
 class Manifests:

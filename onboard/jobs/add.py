@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onboard.bases import find_base
 from onboard.bases.tokens import token_counter, verbaliser_of
-from onboard.contract.changes import AcceptedRows
+from onboard.contract.changes import AcceptedRows, TaskChange
 from onboard.data.more_rows import Words, amended, read_rows, report_of, takes_of
 from onboard.data.read import Checked
 from onboard.domain.dataset import Dataset, label_key
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from onboard.data.amended import Amended
     from onboard.data.more_rows import RowFile
     from onboard.domain.addition import Addition
-    from onboard.domain.change import ChangeJson
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
@@ -47,11 +46,11 @@ class Added:
 
     job: Job
     warning: str | None
-    change: ChangeJson
+    change: TaskChange
 
     def to_document(self, findings: Sequence[Any] | None = None) -> AcceptedRows:
         """Return the document of `onboard add --json`, without the results of the checks."""
-        return AcceptedRows.of_job(self.job, self.warning, findings, change=dict(self.change))
+        return AcceptedRows.of_job(self.job, self.warning, findings, change=self.change)
 
 
 def add(
@@ -69,12 +68,8 @@ def add(
     If the task changes meanwhile, the rows are applied to its new state.
 
     Args:
-        services: the services.
-        doorbell: wakes a worker.
-        task: name of the task.
         asked: the file and what to do with its rows.
         owner: the requester, for the audit log.
-        hide_folders: omit the folders of files from errors.
         accepted: called once all checks have passed.
 
     Raises:
@@ -104,7 +99,7 @@ class Made:
     """
 
     amended: Amended
-    change: ChangeJson
+    change: TaskChange
     source: str
     rows: Dataset | None = None
     options: Mapping[str, Any] | None = None
@@ -151,9 +146,7 @@ def queue_change(
             unchanged=stands.require_unchanged,
         )  # fmt: skip
         job, warning = submit(services, doorbell, request, accepted)
-        change = job.spec.change
-        assert change is not None
-        return Added(job, warning, change)
+        return Added(job, warning, TaskChange.model_validate(job.spec.change))
 
     return until_unmoved(task, attempt)
 
@@ -166,11 +159,11 @@ def _earlier(services: Services, key: str, task: str) -> Added | None:
         return None
     if job.spec.task != task or job.spec.change is None:
         raise ConflictError("key-in-use", key=key, job=job.id)
-    return Added(job, None, job.spec.change)
+    return Added(job, None, TaskChange.model_validate(job.spec.change))
 
 
 def _made(stands: Standing, asked: Addition, file: RowFile, amended: Amended) -> Made:
-    change: ChangeJson = {**stands.change(asked.how), "file": file.source, "counts": dict(amended.counts)}
+    change = stands.change(asked.how, file=file.source, counts=dict(amended.counts))
     kind = amended.dataset.kind
     labels = {label_key(label): label for label in all_labels(kind, file.rows)}
     rows = Dataset(kind, tuple(labels.values()), file.rows)
@@ -184,7 +177,7 @@ def _spec(stands: Standing, made: Made) -> JobSpec:
     """Return the task's last spec with the changed dataset; it requests a new label set if the rows require one."""
     last, dataset = stands.spec, made.amended.dataset
     options = {name: value for name, value in last.options.items() if name not in _OF_ONE_SUBMISSION}
-    options |= {**(made.options or {}), "change": made.change}
+    options |= {**(made.options or {}), "change": made.change.to_json()}
     last = _with_embedding(last)
     if options.get("fast"):
         options[_BEFORE_FAST] = {name: getattr(last, name) for name in _LEARNED_HOW}

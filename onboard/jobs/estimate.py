@@ -60,7 +60,7 @@ class DatasetSize:
         """Read the size from the report of a dataset's checks; None if it is incomplete.
 
         Args:
-            report: output of `onboard.data.report.CheckReport.to_json`, of this or an earlier version.
+            report: a stored `onboard.contract.checks.DatasetReport`, of this or an earlier release.
         """
         rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
         if not (rows and characters and validation):
@@ -154,7 +154,6 @@ def estimate_seconds(
     """Return the seconds from claim to publication of one job.
 
     Args:
-        size: size of its dataset.
         unlabelled: number of unlabeled texts.
         probed: whether the initialization is chosen; a named one is only measured.
         tuned: whether the hypernetwork is tuned.

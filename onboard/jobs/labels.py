@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from onboard.contract.changes import ChangedLabels
+from onboard.contract.changes import ChangedLabels, TaskChange
 from onboard.data.amended import Amended, with_labels
 from onboard.data.descriptions import descriptions_of
 from onboard.domain.dataset import label_key, label_text
@@ -28,7 +28,6 @@ from onboard.versions.rename import publish_renamed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from onboard.domain.change import ChangeJson
     from onboard.domain.dataset import Dataset, Label
     from onboard.domain.label_change import LabelChange
     from onboard.domain.task import EmbeddingVersion
@@ -40,14 +39,10 @@ _DESCRIPTIONS: Final = "label_description"  # option of a job
 
 @dataclass(frozen=True)
 class Relabeled:
-    """The result of a change of labels: a version, or a job that makes one.
-
-    Args:
-        change: the change, for reports.
-    """
+    """The result of a change of labels: a version, or a job that makes one."""
 
     task: str
-    change: ChangeJson
+    change: TaskChange
     version: EmbeddingVersion | None = None
     queued: Added | None = None
 
@@ -56,7 +51,7 @@ class Relabeled:
         job = None if self.queued is None else self.queued.job
         return ChangedLabels(
             task=self.task, version=self.version and self.version.version, job=job and job.id,
-            state=JobState.SUCCEEDED if job is None else job.state, change=dict(self.change),
+            state=JobState.SUCCEEDED if job is None else job.state, change=self.change,
             warning=self.queued and self.queued.warning,
         )  # fmt: skip
 
@@ -119,10 +114,7 @@ def change_labels(
     """Change a task's labels.
 
     Args:
-        services: the services.
         doorbell: wakes a worker if a job is queued.
-        task: name of the task.
-        asked: the change.
         how: how a job is queued.
         fast: learn only the readout, no embedding.
         accepted: called once all checks have passed.
@@ -179,17 +171,14 @@ def _made(stands: Standing, dataset: Dataset, asked: LabelChange, *, fast: bool)
     options: dict[str, Any] = {_DESCRIPTIONS: written}
     if fast:
         options["fast"] = True
-    change: ChangeJson = {**_change(stands, known), "counts": dict(amended.counts)}
+    change = _change(stands, known, counts=dict(amended.counts))
     return Made(amended, change, f"the rows of {stands.task}", options=options)
 
 
-def _change(stands: Standing, known: LabelChange) -> ChangeJson:
-    change: ChangeJson = {**stands.change(known.action), "labels": list(known.labels), "by": actor()}
-    if known.to is not None:
-        change["to"] = known.to
-    if known.description is not None:
-        change["description"] = known.description
-    return change
+def _change(stands: Standing, known: LabelChange, **more: Any) -> TaskChange:
+    given = {"to": known.to, "description": known.description}
+    given = {name: value for name, value in given.items() if value is not None}
+    return stands.change(known.action, labels=known.labels, by=actor(), **given, **more)
 
 
 def _known(stands: Standing, dataset: Dataset, asked: LabelChange) -> LabelChange:

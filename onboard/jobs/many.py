@@ -48,14 +48,11 @@ class JobPage:
 
 
 @dataclass(slots=True)
-class Changed:
+class ChangedJobs:
     """The result of changing a batch of jobs.
 
     Args:
-        done: jobs that were changed.
-        refused: jobs that could not be changed.
         refusals: reasons of the first few.
-        queues: queues of requeued jobs.
         after: id of the last job of the batch; None after the last batch.
     """
 
@@ -124,9 +121,9 @@ def _edge(repository: JobRepository, place: str, order: JobOrder) -> Edge:
     return float(key), edge[1]
 
 
-def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> Changed:
+def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> ChangedJobs:
     """Cancel or retry each of these jobs. Does not wake workers."""
-    changed = Changed()
+    changed = ChangedJobs()
     for job_id in dict.fromkeys(jobs):
         _change(database, change, job_id, changed)
     return changed
@@ -134,19 +131,19 @@ def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> 
 
 def change_matching(
     database: Database, change: Change, search: JobSearch, after: str | None = None, most: int = MOST_AT_ONCE
-) -> Changed:
+) -> ChangedJobs:
     """Cancel or retry the next matching jobs, newest first; jobs that are submitted meanwhile stay unchanged.
 
     Jobs in other states are skipped: ended jobs are not cancelled, and only ended jobs are retried.
 
     Args:
-        after: `Changed.after` of the previous call.
+        after: `ChangedJobs.after` of the previous call.
 
     Raises:
         NotFoundError: the job `after` no longer exists.
     """
     possible = [state for state in JobState if _is_for(change, state) and (not search.states or state in search.states)]
-    changed = Changed()
+    changed = ChangedJobs()
     if not possible:
         return changed
     with database.read() as session:
@@ -165,7 +162,7 @@ def _is_for(change: Change, state: JobState) -> bool:
     return state.finished and state in sources_of(JobState.QUEUED)  # only the worker of a running job requeues it
 
 
-def _change(database: Database, change: Change, job_id: str, changed: Changed) -> None:
+def _change(database: Database, change: Change, job_id: str, changed: ChangedJobs) -> None:
     try:
         with database.write() as session:
             jobs = JobRepository(session)

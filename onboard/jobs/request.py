@@ -23,7 +23,6 @@ class Request:
         checked: from `onboard.data.read_dataset`.
         spec: the request; its `dataset` and base digest are filled in here.
         queue, priority: where the job waits, and how urgent it is.
-        key: idempotency key.
         time_limit_seconds: limit of an attempt; None uses the worker's default.
         owner: the submitter, for the audit log.
         rows: new rows that were combined with an earlier dataset.

@@ -20,11 +20,9 @@ def require_room(
     """Refuse an owner that has no job or too few bytes left. The transaction that queues the job decides.
 
     Args:
-        database: the registry.
         owner: name of the token; None has no quota.
         new_bytes: sizes of the artifacts to be stored, by digest.
         key: idempotency key; if a job was queued under it, nothing new is queued.
-        jobs: number of jobs to be queued.
 
     Raises:
         QuotaError: the owner has no job left, or fewer bytes than these.

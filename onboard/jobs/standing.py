@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from onboard.bases import find_base
+from onboard.contract.changes import TaskChange
 from onboard.data.snapshot import load
 from onboard.domain.dataset import label_text
 from onboard.domain.job import Job, JobSpec
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from onboard.domain.change import ChangeAction, ChangeJson
+    from onboard.domain.change import ChangeAction
     from onboard.domain.dataset import Dataset, Label
     from onboard.registry.services import Services
 
@@ -43,7 +44,6 @@ class Standing:
     """The current state of a task.
 
     Args:
-        task: name of the task.
         spec: spec of its last submission, with the current dataset.
         job: its newest queued, running or succeeded job; None if no job here learned it.
         version: the newest published version; None before the first.
@@ -70,13 +70,11 @@ class Standing:
         """Read its rows. Raises DamagedError, NotFoundError: they are missing."""
         return load(read_snapshot(services, self.digest))
 
-    def change(self, action: ChangeAction) -> ChangeJson:
-        """Return the record of a change, to be completed by the caller."""
+    def change(self, action: ChangeAction, **more: Any) -> TaskChange:
+        """Return the record of a change of this task."""
         version = None if self.version is None or self.is_open else self.version.version
-        return {
-            "action": action, "job": None if self.job is None else self.job.id, "version": version,
-            "dataset": self.digest,
-        }  # fmt: skip
+        job = None if self.job is None else self.job.id
+        return TaskChange(action=action, job=job, version=version, dataset=self.digest, **more)
 
     def require_unchanged(self, session: Session) -> None:
         """Lock the task in a writing transaction. Raises MovedOnError if its state has changed.

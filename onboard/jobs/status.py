@@ -21,15 +21,16 @@ from onboard.contract.operations import (
     WorkerDocument,
     WorkerList,
 )
-from onboard.domain.failures import FailureGroup, grouped
-from onboard.domain.figures import Ended, EndedInHour
+from onboard.contract.overview import EndedInHour, FailureGroup
+from onboard.domain.failures import grouped
+from onboard.domain.figures import Ended
 from onboard.domain.forecast import starts_in
 from onboard.domain.job import Job, JobState
 from onboard.domain.moment import to_iso
 from onboard.domain.release import release_of
 from onboard.domain.running import RunningJob
 from onboard.domain.task import EmbeddingVersion
-from onboard.domain.waiting import Retry, Waiting
+from onboard.domain.waiting import NextAttempt, Waiting
 from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
 from onboard.errors import SlotTakenError
 from onboard.jobs.time_left import running_jobs
@@ -105,7 +106,7 @@ def service(database: Database, most: int, lately: Lately) -> ServiceSeen:
     """Return all of these, with the `most` most urgent waiting jobs and recent failures."""
     with database.snapshot() as session:
         moment = _Moment(session, lately)
-        failed = grouped(JobFigures(session).failed(moment.now))
+        failed = list(map(FailureGroup.of_jobs, grouped(JobFigures(session).failed(moment.now))))
         queues = moment.queues()  # reads the ended jobs
         workers, jobs = moment.workers(), moment.open_jobs(most)
         return ServiceSeen(queues, workers, jobs, failed, lately.hours, lately.versions)
@@ -233,11 +234,11 @@ def _numbered(jobs: Sequence[Job]) -> list[tuple[Job, int]]:
     return numbered
 
 
-def _retry(job: Job, now: float) -> Retry | None:
+def _retry(job: Job, now: float) -> NextAttempt | None:
     if job.not_before_at <= now:
         return None
     error = job.error or {}
-    return Retry(
+    return NextAttempt(
         job.not_before_at, job.not_before_at - now, job.attempt + 1, job.max_attempts,
         error.get("message") or "no reason was given", counted=error.get("code") != SlotTakenError.code,
     )  # fmt: skip

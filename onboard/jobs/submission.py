@@ -61,7 +61,6 @@ class Outside:
 
     Args:
         hub_terms: conditions for downloading datasets of the hub.
-        hub_folder: folder for these downloads.
     """
 
     hub_terms: HubTerms
@@ -128,7 +127,6 @@ def prepare(
     """Read and check the dataset of a submission, for `onboard.jobs.submit.submit`.
 
     Args:
-        default_base: base if the submission names none.
         owner: the submitter, for the audit log.
         outside: see `check`.
 

@@ -43,8 +43,6 @@ def submit(
     """Queue the job and wake a worker; if the wake-up is lost, the reconciler repeats it.
 
     Args:
-        services: the services.
-        doorbell: wakes a worker.
         request: a checked dataset and the requested job.
         accepted: called once all checks have passed, before the job is stored.
 
@@ -140,13 +138,7 @@ def _version_to_start_from(versions: VersionRepository, start: Init, base: Base)
 
 @dataclass(frozen=True)
 class Packed:
-    """A dataset as bytes that are not stored yet.
-
-    Args:
-        record: the row of its snapshot.
-        content: the rows.
-        hashes: their hashes.
-    """
+    """A dataset as bytes that are not stored yet."""
 
     record: SnapshotRecord
     content: bytes

@@ -15,7 +15,6 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 
 if TYPE_CHECKING:
-    from onboard.domain.change import ChangeJson
     from onboard.domain.job import Job
     from onboard.jobs.request import Request
     from onboard.registry.services import Services
@@ -25,7 +24,6 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
     """Return the request, marked as an addition if it is one, and a message about it; otherwise unchanged, and None.
 
     Args:
-        services: the services.
         request: a checked dataset and the requested job.
     """
     dataset, spec = request.checked.dataset, request.spec
@@ -45,8 +43,8 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
             before = set(stored.train)
             new = tuple(row for row in dataset.train if row not in before)
             file = request.checked.report.source
-            added: ChangeJson = {**stands.change("add"), "file": file, "counts": {"added": len(new)}}
-            options = {**spec.options, "change": added}
+            added = stands.change("add", file=file, counts={"added": len(new)})
+            options = {**spec.options, "change": added.to_json()}
             rows = Dataset(dataset.kind, dataset.labels, new, low=dataset.low, high=dataset.high)
             said = (
                 f"The file has all {len(before):,} rows of the task {spec.task!r} and {counted(len(new), 'row')} more: "

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from onboard.domain.forecast import Likeness, TimeLeft, Timing, similar, time_left
+from onboard.domain.forecast import JobTraits, TimeLeft, Timing, similar, time_left
 from onboard.domain.init import InitKind
 from onboard.domain.job import Job, Stage
 from onboard.domain.running import RunningAttempt, RunningJob
@@ -52,7 +52,7 @@ def _time_left(attempt: RunningAttempt, device: str, timings: Sequence[Timing]) 
     job, report = attempt.job, _report(attempt.job)
     size = _size(report)
     spec = job.spec
-    likeness = Likeness(job.queue, spec.options.get("base_digest"), spec.tune_hypernetwork, spec.method)
+    likeness = JobTraits(job.queue, spec.options.get("base_digest"), spec.tune_hypernetwork, spec.method)
     like = similar(likeness, size, timings)
     whole = _whole_seconds(job, report, device)
     if like or whole is None:
@@ -81,7 +81,7 @@ def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | 
 
 def _timing(timed: TimedJob) -> Timing:
     stages = {Stage(name): seconds for name, seconds in timed.stage_seconds.items() if name in set(Stage)}
-    return Timing(Likeness(timed.queue, timed.base, timed.tuning, timed.method), _size(timed.report), stages)
+    return Timing(JobTraits(timed.queue, timed.base, timed.tuning, timed.method), _size(timed.report), stages)
 
 
 def _report(job: Job) -> Mapping[str, Any]:

@@ -28,11 +28,7 @@ def doorbell(services: Services, *, outside: bool = False) -> Doorbell:
 
 
 class _DiscreetDoorbell:
-    """A doorbell that logs the details of errors and raises errors that remote callers may see.
-
-    Args:
-        bell: the doorbell that is rung.
-    """
+    """A doorbell that logs the details of errors and raises errors that remote callers may see."""
 
     def __init__(self, bell: Doorbell) -> None:
         self._bell = bell

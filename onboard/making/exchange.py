@@ -23,7 +23,7 @@ from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedEr
 from onboard.making.label_words import label_words, read_label_words
 from onboard.model.encoding import TextEncoder
 from onboard.model.exporters import official_config, official_tensors
-from onboard.model.official import Checkpoint, read_checkpoint
+from onboard.model.official import AuthorsCheckpoint, read_checkpoint
 from onboard.model.scoring import LabelTrie
 from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import save_hypernetwork, write_tensors
@@ -44,7 +44,6 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
         folder: config.json, and model.safetensors or pytorch_model.bin.
         tokenizer: folder or hub id.
         labels: JSON file with the tasks' label words, see `onboard.making.label_words`.
-        name: name of the base.
         output: folder of the base; must be empty or missing.
 
     Returns:
@@ -197,7 +196,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[SourceTask]) -> None:
+def _require_fit(encoder: TextEncoder, checkpoint: AuthorsCheckpoint, tasks: Iterable[SourceTask]) -> None:
     """Raise InputError unless the backbone covers the tokenizer and every task's words are distinguishable."""
     tokens, size = len(encoder.tokenizer), checkpoint.backbone.config.vocab_size
     if tokens > size:
@@ -216,7 +215,7 @@ def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[S
 
 
 def _described(
-    folder: Path, checkpoint: Checkpoint, encoder: TextEncoder, tasks: Mapping[str, SourceTask]
+    folder: Path, checkpoint: AuthorsCheckpoint, encoder: TextEncoder, tasks: Mapping[str, SourceTask]
 ) -> dict[str, Any]:
     """Return the contents of base.json that a checkpoint determines."""
     sizes, ours = checkpoint.hypernetwork.sizes, _own_section(checkpoint.described)
@@ -235,7 +234,7 @@ def _described(
     }
 
 
-def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: Mapping[str, Any]) -> None:
+def _write_base(folder: Path, checkpoint: AuthorsCheckpoint, tokenizer: Any, document: Mapping[str, Any]) -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # a progress bar for one file is not useful

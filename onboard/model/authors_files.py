@@ -26,11 +26,10 @@ NAMED = 5  # maximum number of tensors in an error
 
 
 @dataclass(frozen=True)
-class Origin:
+class CheckpointOrigin:
     """The origin of the checkpoints, for errors.
 
     Args:
-        repository: repository of the authors.
         only: a sentence that says which checkpoints can be read.
     """
 

@@ -16,7 +16,6 @@ class Batch:
 
     Args:
         ids: token ids of each text (B).
-        trie: label trie of the task.
         targets: distribution over the labels (B, K), float32.
     """
 
@@ -47,7 +46,6 @@ class TrainingSet:
     """The training data of one task.
 
     Args:
-        rows: labeled rows.
         trie: of the task's K label words.
     """
 

@@ -32,7 +32,6 @@ def log_probabilities(
     """Return the label log-probabilities of rows of one task.
 
     Args:
-        engine: the model.
         ids: token ids of n texts.
         task: its embedding (t,), or task-specific weights.
         trie: of K label words.
@@ -66,7 +65,6 @@ def mixed_log_probabilities(
     """Return the label log-probabilities of rows of different tasks, mixed in every batch.
 
     Args:
-        engine: the model.
         ids: token ids of n texts.
         generated: adapters of T tasks, or weights of T tasks with any methods. For large T they can be generated on
             demand, so that only those of a batch are in memory.

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from onboard.errors import InputError
 from onboard.model.attach import FEED_FORWARD, SELF_ATTENTION
-from onboard.model.authors_files import Origin, blocks, cross_bias, described, fill_t5, section, tensors_of
+from onboard.model.authors_files import CheckpointOrigin, blocks, cross_bias, described, fill_t5, section, tensors_of
 from onboard.model.methods import new_task
 from onboard.model.methods.adapter_drop import AdapterDrop
 from onboard.model.methods.adapter_low_rank import AdapterLowRank
@@ -31,7 +31,7 @@ _ONLY = (
     "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, Compacter++, prompt tuning "
     "and BitFit can be read."
 )
-_COMPACTER = Origin("rabeehk/compacter", _ONLY)
+_COMPACTER = CheckpointOrigin("rabeehk/compacter", _ONLY)
 _ADAPTER = re.compile(r"(encoder|decoder)\.block\.(\d+)\.layer\.(\d+)\.adapter_controller\.adapters\.([^.]+)\.(.+)")
 # required settings, so that adapters are computed in the same way
 _COMPUTED_AS: Final[Mapping[str, Any]] = {
@@ -51,7 +51,6 @@ class TaskCheckpoint:
     Args:
         backbone: a stock T5 in float32, with the norms of the checkpoint; its weights may be memory-mapped.
         module: the task-specific parameters, in float32.
-        task: its name.
         described: config.json; empty if missing.
         notes: sentences on what could not be imported.
     """
@@ -68,7 +67,6 @@ class _Adapters:
     """The adapters of a checkpoint, derived from its names.
 
     Args:
-        task: their task.
         layers: the blocks of each stack that have adapters.
         positions: their positions within a block.
         parts: names of their parameters, such as "down_sampler.weight".

@@ -83,9 +83,7 @@ def side_by_side(device: torch.device, work: Callable[[T], R], parts: Sequence[T
     """Apply `work` to every part and return the results in order: in parallel on a CPU, otherwise one by one.
 
     Args:
-        device: the device that computes.
         work: must not depend on the caller's `inference_mode` or `no_grad`, nor call this function.
-        parts: of a batch.
     """
     if device.type != "cpu":
         return [work(part) for part in parts]

@@ -19,7 +19,6 @@ class Fastfood:
     `RandomState` never change. They are drawn on first use and never stored.
 
     Args:
-        seed: of the task.
         name: name of the matrix; each has a different projection.
         inputs: d.
         outputs: n.

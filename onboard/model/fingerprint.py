@@ -29,7 +29,6 @@ def raw_fingerprint(engine: Engine, batches: Iterable[Batch], projections: Proje
     Args:
         engine: only its bare backbone is used, without adapters and hypernetwork.
         batches: some rows of the task; 32 suffice to distinguish kinds of tasks.
-        projections: of the base.
     """
     words = engine.backbone.get_input_embeddings().weight  # (V, h)
     usual = words.mean(0, dtype=torch.float32)

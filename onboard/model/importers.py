@@ -80,7 +80,6 @@ class SingleTask(nn.Module):
     Args:
         backbone: a stock T5; adapters are attached to it.
         module: the task-specific parameters, made for this backbone.
-        task: its name.
     """
 
     def __init__(self, backbone: Any, module: TaskModule, task: str) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from onboard.errors import InputError
-from onboard.model.authors_files import Origin, blocks, cross_bias, described, fill_t5, section, tensors_of
+from onboard.model.authors_files import CheckpointOrigin, blocks, cross_bias, described, fill_t5, section, tensors_of
 from onboard.model.exporters import TASK_PREFIX
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.methods import new_hypernetwork
@@ -19,11 +19,11 @@ from onboard.model.methods.hyperformer import PLAIN_PROJECTOR, PlainHyperFormer,
 from onboard.model.methods.hyperformer_plus_plus import PROJECTOR, STACK_PREFIX, HyperFormerPlusPlus
 
 _ONLY = "Only checkpoints of HyperFormer++ (efficient_unique_hyper_net) and of the paper's HyperFormer can be read."
-_HYPERFORMER = Origin("rabeehk/hyperformer", _ONLY)
+_HYPERFORMER = CheckpointOrigin("rabeehk/hyperformer", _ONLY)
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class AuthorsCheckpoint:
     """The contents of a checkpoint.
 
     Args:
@@ -41,7 +41,7 @@ class Checkpoint:
     notes: tuple[str, ...] = ()
 
 
-def read_checkpoint(folder: str | Path) -> Checkpoint:
+def read_checkpoint(folder: str | Path) -> AuthorsCheckpoint:
     """Read a checkpoint with the authors' parameter names: `model.safetensors` or `pytorch_model.bin`.
 
     Sizes are derived from the tensors. Facts that tensors do not contain (dropout, epsilon, special tokens) come from
@@ -69,7 +69,7 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     listed = [name for name in config.get("tasks") or () if isinstance(name, str) and name in embeddings]
     order = [*listed, *sorted(embeddings.keys() - set(listed))]
     ordered = {name: embeddings[name].float().clone() for name in order}
-    return Checkpoint(backbone, hypernetwork, ordered, config, cross_bias(tensors))
+    return AuthorsCheckpoint(backbone, hypernetwork, ordered, config, cross_bias(tensors))
 
 
 def _refuse_other_methods(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:

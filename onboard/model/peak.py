@@ -14,11 +14,7 @@ _PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class PeakMemory:
-    """Starts to measure when it is created.
-
-    Args:
-        device: the device that computes.
-    """
+    """Starts to measure when it is created."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._reset = device, True

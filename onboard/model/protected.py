@@ -41,7 +41,6 @@ class Protection:
     """The tasks to protect, and the texts to check them on.
 
     Args:
-        tasks: the protected tasks.
         canaries: token ids of texts that represent other inputs of the tasks. Texts that a hypernetwork is tuned on
             cannot be used to judge it.
     """

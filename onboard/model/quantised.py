@@ -58,7 +58,6 @@ def dequantise(tensors: Mapping[str, Tensor], source: str | Path = "what was sto
 
     Args:
         tensors: all tensors of a file.
-        source: the file, for the message.
 
     Raises:
         DamagedError: a scale is missing, has another shape or is not a positive number, or a tensor has another dtype.

@@ -31,7 +31,6 @@ def bare_features(
     """Return readout features of texts (`onboard.model.readout_features`). Each distinct text is encoded once.
 
     Args:
-        engine: the model.
         ids: token ids of n texts.
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into memory; kept for further calls.

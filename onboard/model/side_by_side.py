@@ -77,10 +77,8 @@ def train_side_by_side(
 
     Args:
         engine: frozen backbone and hypernetwork.
-        runs: S embeddings to train.
         ids: token ids of each row (n).
         targets: distribution over labels or buckets of each row (n, K); all runs have K words.
-        steps: optimizer settings.
         on_step: receives step (from 1) and mean loss; may raise to stop.
         at_once: how many rows fit into memory; kept for further calls.
 

@@ -33,8 +33,6 @@ def save_hypernetwork(
     """Write the hypernetwork's tensors, with its method and sizes as metadata.
 
     Args:
-        hypernetwork: the hypernetwork.
-        path: the file.
         metadata: additional facts, strings; `format`, `method` and `sizes` are added.
         dtype: of the stored tensors. float16 halves the file, for weights that were rounded to it; int8 applies
             `quantise`, for weights rounded with `round_to_stored`.

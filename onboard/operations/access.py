@@ -61,7 +61,6 @@ def create_token(
     Args:
         database: where it is kept.
         name: None names it after its scopes.
-        scopes: of the token.
         expires: lifetime, such as 30d; `never` for a token that does not expire.
         limits: `max_jobs` and `max_bytes` of the name; a limit that is None or missing does not change.
 
@@ -237,7 +236,6 @@ def changes(database: Database, limit: int, before: int | None = None) -> dict[s
     """Return a page of the audit log as a JSON-compatible document, newest first.
 
     Args:
-        limit: maximum number of entries.
         before: only entries with lower ids.
 
     Returns:

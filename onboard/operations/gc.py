@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.contract.upkeep import Amount, GarbageDocument
 from onboard.operations.lock import alone
 from onboard.operations.retention import OLD_HOURS, Step, steps
 from onboard.registry.artifacts import ArtifactRecord, ArtifactRepository
 from onboard.registry.retention import RetentionRepository
 from onboard.registry.services import Services
-from onboard.storage.files import Entry
+from onboard.storage.files import ListedFile
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -31,8 +32,8 @@ _HOUR_SECONDS: Final = 3600.0
 
 
 @dataclass
-class Amount:
-    """A number of items and their total bytes."""
+class _Counter:
+    """A growing number of items and their total bytes."""
 
     count: int = 0
     size_bytes: int = 0
@@ -41,10 +42,6 @@ class Amount:
         """Count one more item."""
         self.count += 1
         self.size_bytes += size_bytes
-
-    def to_json(self) -> dict[str, int]:
-        """Return the amount as a JSON-compatible document."""
-        return {"count": self.count, "bytes": self.size_bytes}
 
 
 @dataclass
@@ -62,43 +59,37 @@ class Garbage:
 
     dry_run: bool
     older_than_hours: float
-    artifacts: dict[str, Amount] = field(default_factory=dict)
+    artifacts: dict[str, _Counter] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
-    unfinished: Amount = field(default_factory=Amount)
+    unfinished: _Counter = field(default_factory=_Counter)
     damaged: list[dict[str, Any]] = field(default_factory=list)
-    foreign: Amount = field(default_factory=Amount)
+    foreign: _Counter = field(default_factory=_Counter)
     known: int = 0
 
     @property
     def freed(self) -> Amount:
         """The deleted files of all kinds."""
         every = [*self.artifacts.values(), self.unfinished]
-        return Amount(sum(amount.count for amount in every), sum(amount.size_bytes for amount in every))
+        return Amount(count=sum(one.count for one in every), size_bytes=sum(one.size_bytes for one in every))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the result of `onboard gc --json`."""
-        return {
-            "dry_run": self.dry_run,
-            "older_than_hours": self.older_than_hours,
-            "freed": self.freed.to_json(),
-            "artifacts": {kind: amount.to_json() for kind, amount in sorted(self.artifacts.items())},
-            "unfinished": self.unfinished.to_json(),
-            "rows": self.rows,
-            "damaged": self.damaged,
-            "foreign": self.foreign.to_json(),
-        }
+    def to_document(self) -> GarbageDocument:
+        """Return the document of `onboard gc --json`."""
+        artifacts = {kind: Amount.of(amount) for kind, amount in sorted(self.artifacts.items())}
+        return GarbageDocument.of(
+            self, artifacts=artifacts, unfinished=Amount.of(self.unfinished), foreign=Amount.of(self.foreign)
+        )
 
 
 @dataclass
 class _Survey:
     """The result of scanning the whole store."""
 
-    unknown: dict[str, Entry] = field(default_factory=dict)
-    unfinished: list[tuple[str, list[Entry]]] = field(default_factory=list)
+    unknown: dict[str, ListedFile] = field(default_factory=dict)
+    unfinished: list[tuple[str, list[ListedFile]]] = field(default_factory=list)
     suspects: list[ArtifactRecord] = field(default_factory=list)
     known: int = 0
 
-    def compare(self, rows: dict[str, ArtifactRecord], stored: dict[str, Entry]) -> None:
+    def compare(self, rows: dict[str, ArtifactRecord], stored: dict[str, ListedFile]) -> None:
         """Add bytes without a row, and required artifacts that are missing or have another size."""
         self.known += len(stored.keys() & rows.keys())
         self.unknown |= {digest: entry for digest, entry in stored.items() if digest not in rows}
@@ -156,7 +147,7 @@ def _look_around(services: Services, older_than_seconds: float, keep: Callable[[
         keep()
         with services.database.read() as session:
             rows = {record.digest: record for record in ArtifactRepository(session).beginning_with(start)}
-        stored: dict[str, Entry] = {}
+        stored: dict[str, ListedFile] = {}
         for shard in (shard for shard in shards if shard.startswith(start)):
             stored |= store.in_shard(shard)
             unfinished = [entry for entry in store.unfinished(shard) if entry.modified_at <= old]
@@ -171,7 +162,6 @@ class _Work:
     """The steps that change something.
 
     Args:
-        transaction: starts a transaction of the database.
         keep: renews the maintenance lock.
     """
 
@@ -198,10 +188,10 @@ class _Work:
                 return
             self.garbage.rows[table] += removed
 
-    def adopt(self, unknown: dict[str, Entry]) -> None:
+    def adopt(self, unknown: dict[str, ListedFile]) -> None:
         """Add rows for bytes without one, so that they are collected; not if they seem to belong to somebody else."""
         if len(unknown) > self.garbage.known:
-            self.garbage.foreign = Amount(len(unknown), sum(entry.size_bytes for entry in unknown.values()))
+            self.garbage.foreign = _Counter(len(unknown), sum(entry.size_bytes for entry in unknown.values()))
             return
         entries = iter(unknown.items())
         while batch := list(islice(entries, _BATCH)):
@@ -224,7 +214,7 @@ class _Work:
             if not collected:
                 return
             for record in collected:
-                self.garbage.artifacts.setdefault(record.kind, Amount()).add(record.size_bytes)
+                self.garbage.artifacts.setdefault(record.kind, _Counter()).add(record.size_bytes)
 
     def name_damaged(self, suspects: list[ArtifactRecord]) -> None:
         """Check suspected artifacts again, because they may have been written or become unused since."""

@@ -112,7 +112,6 @@ class OpenIdProvider:
 
         Args:
             begun: what the browser brought back.
-            answered: parameters of the provider's redirect.
 
         Raises:
             SignInError: the answer belongs to another browser or came too late, the provider refused, or its ID token

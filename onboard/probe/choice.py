@@ -11,7 +11,7 @@ import numpy as np
 from onboard.contract.report import CandidateScore
 from onboard.probe.candidates import NOTHING_LEARNED, Candidate, ProbeResult
 from onboard.probe.evaluator import Evaluator, interval
-from onboard.probe.finals import Finalist, Tried, try_finalists
+from onboard.probe.finals import Finalist, TriedFinalist, try_finalists
 from onboard.probe.racing import Raced, mean_of, race, ranking
 from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
 from onboard.statistics.student import paired
@@ -29,7 +29,6 @@ def choose(
 
     Args:
         evaluator: with the new task's rows.
-        candidates: the candidates.
         order: all row indices (n,), such that any prefix is a fair sample.
         settings: of the rounds.
 
@@ -74,7 +73,7 @@ def _luck(candidates: int) -> float:
 
 def _tuned(
     evaluator: Evaluator, raced: Raced, order: np.ndarray, settings: ProbeSettings, known_too: bool
-) -> list[Tried]:
+) -> list[TriedFinalist]:
     """Return the best few, and the better baseline, after some training."""
     standing = _finalists(raced)
     plain = next((finalist for finalist in standing if finalist.candidate.embedding in NOTHING_LEARNED), None)
@@ -84,8 +83,8 @@ def _tuned(
     return try_finalists(evaluator, few, order, settings.finals, known_too)
 
 
-def _as_raced(raced: Raced) -> list[Tried]:
-    return [Tried(each, losses) for each, losses in zip(_finalists(raced), raced.losses, strict=True)]
+def _as_raced(raced: Raced) -> list[TriedFinalist]:
+    return [TriedFinalist(each, losses) for each, losses in zip(_finalists(raced), raced.losses, strict=True)]
 
 
 def _finalists(raced: Raced) -> list[Finalist]:
@@ -93,7 +92,7 @@ def _finalists(raced: Raced) -> list[Finalist]:
     return [Finalist(each, words[each.embedding]) for each in raced.standing]
 
 
-def _best(tried: Sequence[Tried], noise: float) -> tuple[Tried, str | None]:
+def _best(tried: Sequence[TriedFinalist], noise: float) -> tuple[TriedFinalist, str | None]:
     """Return the one with the lowest loss, and None as a reason.
 
     If a baseline is as good, within this many standard errors, return the baseline and the reason.
@@ -115,7 +114,7 @@ def _best(tried: Sequence[Tried], noise: float) -> tuple[Tried, str | None]:
     return plain, f"No candidate is a better start than {plain.name} by more than noise ({best.name}: {measured})."
 
 
-def _ties(best: Tried, tried: Sequence[Tried], raced: Raced) -> tuple[str, ...]:
+def _ties(best: TriedFinalist, tried: Sequence[TriedFinalist], raced: Raced) -> tuple[str, ...]:
     """Return those that the rows cannot distinguish from the best, by the last comparison of each."""
     last = {trial.name: trial.losses for trial in tried}
     before = {candidate.embedding: losses for candidate, losses in zip(raced.standing, raced.losses, strict=True)}
@@ -129,7 +128,7 @@ def _alike(losses: np.ndarray, others: np.ndarray) -> bool:
     return abs(difference) <= TIE * error
 
 
-def _score(tried: Tried, scores: Mapping[str, CandidateScore]) -> CandidateScore:
+def _score(tried: TriedFinalist, scores: Mapping[str, CandidateScore]) -> CandidateScore:
     """Return the score with the loss after training. The mixture, which is made by training, has no other loss."""
     losses = tried.losses[~np.isnan(tried.losses)]
     if tried.name in scores:

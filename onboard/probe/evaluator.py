@@ -44,7 +44,6 @@ class ProbedTask:
     Args:
         ids: token ids of each row (n).
         targets: distribution over labels or buckets of each row (n, K).
-        words: its K label words.
         row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate was trained on.
         mapped: whether label words may be mapped (classification) or are fixed (the buckets of a regression).
         known_to_all: sorted hashes of rows that trained the head, and so affect every candidate.
@@ -63,7 +62,6 @@ class Evaluator:
 
     Args:
         engine: with the head that the task will train with.
-        task: the task with its rows.
         execution: called before every batch.
         generated_bytes: maximum memory of the candidates' adapters.
 

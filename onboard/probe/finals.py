@@ -31,7 +31,7 @@ class Finalist:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedFinalist:
     """The result of a finalist.
 
     Args:
@@ -56,7 +56,7 @@ def try_finalists(
     order: np.ndarray,
     settings: FinalSettings,
     known_too: bool = False,
-) -> list[Tried]:
+) -> list[TriedFinalist]:
     """Return every finalist's loss on each row after a few steps on the other half, in order; the mixture comes last.
 
     Args:
@@ -85,7 +85,7 @@ def try_finalists(
         of_halves = [moved[half * len(finalists) + index].z for half in range(2)]
         fresh = known_too | ~evaluator.known(finalist.candidate, everything)
         tried.append(
-            Tried(
+            TriedFinalist(
                 finalist,
                 _held_out_losses(evaluator, of_halves, [judged_rows for _, judged_rows in halves], trie, fresh),
             )
@@ -129,7 +129,7 @@ def _mixture(
     halves: Sequence[tuple[np.ndarray, np.ndarray]],
     settings: FinalSettings,
     known_too: bool,
-) -> Tried:
+) -> TriedFinalist:
     """Return the convex mixture: weights learned on each half to judge the other, and on all rows for its z."""
     parts, trie = np.stack([finalist.candidate.z for finalist in mixed]), evaluator.engine.trie(mixed[0].words)
     trained = [dealt(rows, settings) for rows in (*(rows for rows, _ in halves), order)]
@@ -140,7 +140,7 @@ def _mixture(
     fresh = known_too | ~evaluator.known(candidate, np.arange(evaluator.rows))
     losses = _held_out_losses(evaluator, of_halves, [judged_rows for _, judged_rows in halves], trie, fresh)
     named = {finalist.candidate.embedding: float(weight) for finalist, weight in zip(mixed, weights[-1], strict=True)}
-    return Tried(Finalist(candidate, mixed[0].words), losses, named)
+    return TriedFinalist(Finalist(candidate, mixed[0].words), losses, named)
 
 
 def _weights(

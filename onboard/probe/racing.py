@@ -51,7 +51,6 @@ def race(
         evaluator: with the new task's rows.
         candidates: the candidates; those trained on too many rows to be measured are excluded.
         order: all row indices (n,), such that any prefix is a fair sample.
-        settings: of the race.
         spared: names of candidates that stay to the end, for comparison.
         known_too: include rows that a candidate was trained on.
 

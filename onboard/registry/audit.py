@@ -33,7 +33,6 @@ def entries(session: Session, limit: int, before: int | None = None) -> Sequence
     """Return entries, newest first.
 
     Args:
-        limit: maximum number of entries.
         before: only entries with a lower id.
     """
     statement = select(AuditRow).order_by(AuditRow.id.desc()).limit(limit)

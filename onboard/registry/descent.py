@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select, union
 
-from onboard.domain.descent import Descent, Embedded, Root, Tuned, descent
+from onboard.domain.descent import Descent, Embedded, Root, TunedVersion, descent
 from onboard.domain.prior import form_of
 from onboard.registry.priors import PriorRepository
 from onboard.registry.repository import Repository
@@ -68,7 +68,7 @@ class DescentRepository(Repository):
             for task, version, base, parent, mixed, job, created_at, pinned, origin, prior, pairs in rows
         ]  # fmt: skip
 
-    def _tuned(self) -> tuple[list[Tuned], set[tuple[str, int]]]:
+    def _tuned(self) -> tuple[list[TunedVersion], set[tuple[str, int]]]:
         """Return every hypernetwork version, and which of them were collected."""
         row = HypernetworkRow
         columns = row.base_digest, row.version, row.parent, row.job, JobRow.task, row.created_at
@@ -76,7 +76,7 @@ class DescentRepository(Repository):
         links, collected = [], set()
         rows = self._session.execute(statement.order_by(row.base_digest, row.version))
         for base, version, parent, job, task, created_at, collected_at in rows:
-            links.append(Tuned(base, version, parent, job, task, created_at))
+            links.append(TunedVersion(base, version, parent, job, task, created_at))
             if collected_at is not None:
                 collected.add(links[-1].link)
         return links, collected

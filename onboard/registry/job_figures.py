@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from sqlalchemy import Subquery, and_, case, func, or_, select
 
+from onboard.contract.overview import EndedInHour
 from onboard.domain.failures import FailedJob
-from onboard.domain.figures import HOUR, NO_SAMPLE, Ended, EndedInHour, Percentiles
+from onboard.domain.figures import HOUR, NO_SAMPLE, Ended, Percentiles
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.running import RunningAttempt
 from onboard.registry.jobs import to_job
@@ -114,7 +115,11 @@ class JobFigures(Repository):
             counts[max(int(row.ago), 0), JobState(row.state)] = row.jobs
         failed = (JobState.FAILED, JobState.DEAD)
         return [
-            EndedInHour(hour, counts.get((hour, JobState.SUCCEEDED), 0), sum(counts.get((hour, s), 0) for s in failed))
+            EndedInHour(
+                hours_ago=hour,
+                succeeded=counts.get((hour, JobState.SUCCEEDED), 0),
+                failed=sum(counts.get((hour, state), 0) for state in failed),
+            )
             for hour in reversed(range(_HOURS))
         ]
 

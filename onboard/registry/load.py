@@ -108,7 +108,6 @@ def load(url: str, revision: str, contents: Sequence[Contents], going_on: GoingO
     """Insert the rows of a backup and migrate the schema to this release.
 
     Args:
-        revision: schema revision of the rows.
         contents: the tables, in an order in which rows can be inserted.
         created_at: when the backup was made, for the audit log.
 

@@ -70,7 +70,6 @@ class QuotaRepository(Repository):
         Args:
             owner: name of the token.
             new_bytes: sizes of the artifacts to be stored, by digest.
-            jobs: number of jobs to be queued.
 
         Raises:
             QuotaError: the owner has no job left, or fewer bytes than these.
@@ -86,7 +85,6 @@ class QuotaRepository(Repository):
 
         Args:
             owner: of the job; None has no quota.
-            artifacts: digests of its datasets.
 
         Raises:
             QuotaError: it is one too many, or no byte is left for it.

@@ -49,9 +49,7 @@ class SessionRepository(Repository):
         Args:
             digest: digest of the cookie's value.
             token: id of the token that signed in; None for the link on this machine and for an OpenID provider.
-            lives_seconds: lifetime.
             name: of the person who signed in with an OpenID provider.
-            scopes: of that person.
         """
         self._session.execute(delete(SessionRow).where(SessionRow.expires_at <= database_now()))
         self._session.execute(

@@ -37,7 +37,6 @@ class TokenRepository(Repository):
         """Add a token. None if its secret exists already, because another process with the same file added it.
 
         Args:
-            digest: digest of its secret.
             lives_seconds: until it expires; None means never.
         """
         values = {"id": id_, "name": name, "hash": digest, "scopes": sorted_scopes(scopes), "created_by": created_by}

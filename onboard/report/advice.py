@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from onboard.domain.change import ChangeJson, change_sentence
+from onboard.contract.changes import change_sentence
 from onboard.domain.label_set import MULTILABEL
 from onboard.domain.methods import AUTO
 from onboard.report.by_label import neglect, neglect_steps
@@ -179,7 +179,7 @@ def _changed(document: Mapping[str, Any]) -> Callout | None:
     if not change.get("action") or document.get("version") is None:
         return None
     compared = text(move.get("reason")) if move.get("moved") else ""
-    said = change_sentence(cast(ChangeJson, change))
+    said = change_sentence(change)
     return Callout("info", "An earlier version was changed", f"{said} {compared}".strip())
 
 

@@ -72,7 +72,7 @@ class RowChart:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class StepChart:
     """A line over steps: SVG point lists in a box of 100 × 100, and the labels around it."""
 
     title: str
@@ -83,7 +83,7 @@ class Curve:
     summary: str
 
 
-def curve(title: str, values: Sequence[float], *, smoothed: bool, every: int = 1) -> Curve | None:
+def curve(title: str, values: Sequence[float], *, smoothed: bool, every: int = 1) -> StepChart | None:
     """Return the line of a number per step, or per `every` steps, with its moving average if `smoothed`.
 
     None for fewer than two values.
@@ -95,7 +95,7 @@ def curve(title: str, values: Sequence[float], *, smoothed: bool, every: int = 1
     scale = Scale(min(max(low - pad, 0.0), low), high + pad)
     width = len(values) // SMOOTHED_FROM if smoothed else 0
     trend = moving_average(values, width)
-    return Curve(
+    return StepChart(
         title=title,
         raw=_points(values, scale),
         smooth=_points(trend, scale) if width else "",

@@ -9,7 +9,7 @@ from onboard.domain.counting import counted
 from onboard.domain.job import STEPS_BETWEEN
 from onboard.domain.moment import seconds_text
 from onboard.domain.report import SHARE_METRICS
-from onboard.report.charts import Curve, RowChart, Scale, Track, curve
+from onboard.report.charts import RowChart, Scale, StepChart, Track, curve
 from onboard.report.reading import any_label, label_name, mapping, mappings, number, numbers, text, within
 from onboard.report.sentences import (
     TRIVIAL_BASELINES,
@@ -132,7 +132,7 @@ def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
     return " ".join(sentences)
 
 
-def curves(training: Mapping[str, Any]) -> list[Curve]:
+def curves(training: Mapping[str, Any]) -> list[StepChart]:
     """Chart the training loss and the norm of the embedding over the steps."""
     drawn = [
         curve("Training loss in nats", numbers(training.get("loss")), smoothed=True),
@@ -141,7 +141,7 @@ def curves(training: Mapping[str, Any]) -> list[Curve]:
     return [line for line in drawn if line is not None]
 
 
-def live_curves(events: Sequence[Mapping[str, Any]]) -> list[Curve]:
+def live_curves(events: Sequence[Mapping[str, Any]]) -> list[StepChart]:
     """Chart the losses of the current attempt from its notes, one line per training; the newest four."""
     attempt = max((number(event.get("attempt")) or 0 for event in events), default=0)
     losses: dict[str, list[float]] = {}

@@ -37,7 +37,6 @@ class Canvas:
     """The area of a map, in pixels.
 
     Args:
-        margin: around the marks.
         letters: maximum length of a name; the mark's title shows it in full.
     """
 

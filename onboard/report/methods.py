@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
+from onboard.contract.methods import MethodResult, MethodResults
 from onboard.domain.counting import size_text
 from onboard.domain.report import LOWER_IS_BETTER
 from onboard.report.charts import Scale
@@ -20,79 +21,43 @@ _LETTERS: Final = "12px ui-sans-serif, system-ui, sans-serif"
 _LINES_APART: Final = 14  # pixels between names
 
 
-@dataclass(frozen=True)
-class MethodResult:
-    """The result of a method.
+def method_result(method: str, job: Mapping[str, Any], version: Mapping[str, Any] | None) -> MethodResult:
+    """Return the result of a method.
 
     Args:
-        method: its name.
-        state: state of its job; "refused" if it was not queued.
-        job, version: its job, and the published version.
-        score: the deciding metric with its interval.
-        weak: whether the version is not better than the most frequent answer.
-        stored_bytes: size of the version's files.
-        trained: number of trained task-specific parameters.
-        seconds: of all stages together.
-        memory_bytes: peak memory, including the base.
-        error: why there is no version.
+        job: the document of its job, which has ended.
+        version: the document of the published version, if any.
     """
+    split, metric = fair_split(job), deciding_metric(job)
+    score = mapping(within(job, "metrics", split, metric)) if split and metric else None
+    seconds = [taken for value in mapping(job.get("seconds")).values() if (taken := number(value)) is not None]
+    trained = number(within(job, "training", "trained"))
+    memory = number(job.get("memory_bytes"))
+    published = mapping(version)
+    return MethodResult(
+        method=method,
+        state=text(job.get("state")),
+        job=text(job.get("job")),
+        version=f"{text(job.get('task'))}@v{job['version']}" if published else None,
+        score=dict(score) if score else None,
+        weak=bool(published["weak"]) if published else None,
+        stored_bytes=published.get("stored_bytes"),
+        trained=None if trained is None else int(trained),
+        seconds=round(sum(seconds), 1) if seconds else None,
+        memory_bytes=None if memory is None else int(memory),
+        error=text(within(job, "error", "message")) or None,
+    )
 
-    method: str
-    state: str
-    job: str | None = None
-    version: str | None = None
-    score: Mapping[str, Any] | None = None
-    weak: bool | None = None
-    stored_bytes: int | None = None
-    trained: int | None = None
-    seconds: float | None = None
-    memory_bytes: int | None = None
-    error: str | None = None
+
+class MethodsCompared(MethodResults):
+    """The results of methods as a table and as a plot."""
 
     @classmethod
-    def of(cls, method: str, job: Mapping[str, Any], version: Mapping[str, Any] | None) -> MethodResult:
-        """Create from the documents of its job, which has ended, and of the published version, if any."""
-        split, metric = fair_split(job), deciding_metric(job)
-        score = mapping(within(job, "metrics", split, metric)) if split and metric else None
-        seconds = [taken for value in mapping(job.get("seconds")).values() if (taken := number(value)) is not None]
-        error = text(within(job, "error", "message")) or None
-        trained = number(within(job, "training", "trained"))
-        memory = number(job.get("memory_bytes"))
-        published = mapping(version)
-        return cls(
-            method, text(job.get("state")), text(job.get("job")),
-            f"{text(job.get('task'))}@v{job['version']}" if published else None,
-            dict(score) if score else None, bool(published["weak"]) if published else None,
-            published.get("stored_bytes"), None if trained is None else int(trained),
-            round(sum(seconds), 1) if seconds else None, None if memory is None else int(memory), error,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class MethodsCompared:
-    """Methods on the same rows, with the same seed.
-
-    Args:
-        task: task of the versions.
-        metric: the deciding metric; "" if nothing was measured.
-        split: split that it was measured on.
-        results: in the requested order.
-    """
-
-    task: str
-    metric: str
-    split: str
-    results: Sequence[MethodResult]
-
-    @classmethod
-    def of(cls, task: str, jobs: Sequence[Mapping[str, Any]], results: Sequence[MethodResult]) -> MethodsCompared:
+    def of_jobs(cls, task: str, jobs: Sequence[Mapping[str, Any]], results: Sequence[MethodResult]) -> MethodsCompared:
         """Create from jobs; metric and split are those of the first job with a measurement."""
         measured = next((job for job in jobs if fair_split(job)), {})
-        return cls(task, deciding_metric(measured) or "", fair_split(measured) or "", results)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document of `onboard compare-methods --json`."""
-        return asdict(self)
+        metric, split = deciding_metric(measured) or "", fair_split(measured) or ""
+        return cls(task=task, metric=metric, split=split, results=tuple(results))
 
     @property
     def by_score(self) -> list[MethodResult]:

@@ -32,7 +32,6 @@ class JobRun:
     """The contents of a run.
 
     Args:
-        job: its id.
         name: name of the run: the version that the job published.
         parameters: requested and chosen options.
         metrics: by split ("test/accuracy"), baseline ("test/majority/accuracy") and stage ("seconds/train").
@@ -70,7 +69,6 @@ def log_job(document: Mapping[str, Any], uri: str, experiment: str) -> tuple[str
     """Log a job to the MLflow at `uri`, unless it is already there.
 
     Args:
-        document: the job's document.
         uri: URI of the tracking server, or of another store that MLflow supports.
         experiment: its name; created if it does not exist.
 

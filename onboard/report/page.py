@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from onboard.domain.change import ChangeJson, change_sentence
+from onboard.contract.changes import change_sentence
 from onboard.domain.report import METRICS
 from onboard.report.advice import Callout, callouts, unmeasured
 from onboard.report.by_label import BY_LABEL_HEAD, by_label_notes, by_label_rows, neglect
-from onboard.report.charts import Curve, RowChart
+from onboard.report.charts import RowChart, StepChart
 from onboard.report.figures import (
     candidates_chart,
     curves,
@@ -74,7 +74,7 @@ class Page:
     candidate_rows: list[list[str]]
     words: list[list[str]]
     word_notes: list[str]
-    curves: list[Curve]
+    curves: list[StepChart]
     training: Facts
     tried: MethodsTried | None
     guard_head: list[str]
@@ -133,7 +133,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
 def changed_facts(document: Mapping[str, Any]) -> Facts:
     """Describe how the dataset was changed from an earlier one; empty if it was submitted as a whole."""
     change = mapping(document.get("change"))
-    return [("made of", change_sentence(cast(ChangeJson, change)))] if change.get("action") else []
+    return [("made of", change_sentence(change))] if change.get("action") else []
 
 
 def _commands(task: str, version: Any, *, pair: bool) -> list[str]:

@@ -16,7 +16,6 @@ def submit_again(document: Mapping[str, Any], **changed: str) -> str:
     """Return `onboard submit …` with the job's options as far as known, except for changes.
 
     Args:
-        document: the job's document.
         changed: options by their names with underscores, for example `metric="macro_f1"`.
     """
     task = text(document.get("task")) or "NAME"

@@ -55,7 +55,6 @@ class _Rows:
     """The rows of a request.
 
     Args:
-        versions: version that answers, by row.
         errors: error of rows that cannot be answered, by row.
     """
 

@@ -54,7 +54,6 @@ class ServedVersion:
         learned: its embedding (t,) float32, or task-specific weights; None for a readout alone.
         hypernetwork: version of the hypernetwork that it is pinned to; the first for versions without an embedding.
         pairs: whether it takes two texts; None if unknown.
-        readout: its readout, if any.
         temperature: divides its log-probabilities.
         novelty: novelty detector; None for older versions, few rows, and shipped tasks.
         training: statistics of its training rows, to compare predicted texts with; None for older versions.

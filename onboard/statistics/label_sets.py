@@ -34,7 +34,7 @@ from onboard.statistics.readout import (
     signed_roots,
     weights_of_prior,
 )
-from onboard.statistics.ridge import Path, Rows
+from onboard.statistics.ridge import Path, RidgeRows
 
 SLOPES: Final = (2.0, 4.0, 8.0, 16.0, 32.0)
 USUAL_SLOPE: Final = 8.0
@@ -129,10 +129,10 @@ def _fitted(
     blocks: int,
     drawn_to: np.ndarray | None,
 ) -> Fitted:
-    return _fitted_to(Rows.of_sets(features, truth, blocks), truth, groups, drawn_to)
+    return _fitted_to(RidgeRows.of_sets(features, truth, blocks), truth, groups, drawn_to)
 
 
-def _fitted_to(rows: Rows, truth: np.ndarray, groups: Sequence[np.ndarray], drawn_to: np.ndarray | None) -> Fitted:
+def _fitted_to(rows: RidgeRows, truth: np.ndarray, groups: Sequence[np.ndarray], drawn_to: np.ndarray | None) -> Fitted:
     path = Path.of(rows.x, rows.targets, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
     right = truth[judged].astype(np.float64)

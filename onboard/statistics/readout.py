@@ -18,7 +18,7 @@ from onboard.errors import InputError
 from onboard.statistics.blocks import BLOCKS, with_names
 from onboard.statistics.prior import Lesson, Prior, names_on_scale
 from onboard.statistics.probabilities import blend, mean_loss, sigmoid, softmax
-from onboard.statistics.ridge import Path, Rows
+from onboard.statistics.ridge import Path, RidgeRows
 from onboard.statistics.share import usual_share
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # relative to the mean squared length of the rows
@@ -39,7 +39,6 @@ class Readout:
 
     Args:
         weights: (K, h) float16, to be multiplied by `scale`.
-        scale: scale of the weights.
         bias: (K,) float32.
         share: its share of the answer; the embedding has the rest.
         of_roots: whether it takes the signed roots of features; older readouts take the features themselves.
@@ -99,7 +98,6 @@ class Fitted:
         readout: fitted on all rows.
         judged: indices of the rows that are in a group (m,), ascending.
         probabilities: (m, K) of these rows, each predicted without its group.
-        ridge: the ridge that these rows chose.
         sharpness: the sharpness that these rows chose; None for a regression.
         loss: total loss of these rows in nats, plus penalties.
         names: (K, h) of the labels' words, one row per label; None if left-out rows are better without them.
@@ -138,7 +136,6 @@ def fit_readout(
         targets: (n, K) distribution over labels, one-hot, times the weight of the row; over buckets for a regression.
         groups: groups of rows (indices); each row is predicted without its group, and may be in none.
         values: for a regression, the value of every bucket, ascending (K,).
-        blocks: number of blocks of columns.
         names: features (K, some of the first blocks) of the labels' words; None for a regression.
         prior: prior of earlier tasks, which takes `names`, or its weights (K, h) on a lesson's scale. None for a
             regression.
@@ -193,7 +190,9 @@ def folds_so_far(rows: int) -> list[np.ndarray]:
     return [np.arange(fold, rows, FOLDS) for fold in range(min(FOLDS, rows))]
 
 
-def rows_so_far(features: np.ndarray, targets: np.ndarray, names: np.ndarray, texts: np.ndarray, blocks: int) -> Rows:
+def rows_so_far(
+    features: np.ndarray, targets: np.ndarray, names: np.ndarray, texts: np.ndarray, blocks: int
+) -> RidgeRows:
     """Return the labeled rows followed by a row of each label's words, around the mean of all texts.
 
     Arguments and errors as for `fit_so_far`.
@@ -205,7 +204,7 @@ def rows_so_far(features: np.ndarray, targets: np.ndarray, names: np.ndarray, te
     words = np.zeros((len(names), features.shape[1]))
     words[:, : names.shape[1]] = names_on_scale(names)
     truth = np.vstack([targets, np.eye(len(names))])
-    return Rows.around(signed_roots(texts), signed_roots(features), words, truth, blocks)
+    return RidgeRows.around(signed_roots(texts), signed_roots(features), words, truth, blocks)
 
 
 def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int) -> Lesson:
@@ -221,7 +220,7 @@ def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, bloc
     require_finite(features)
     require_finite(names)
     _require_rows(targets, regression=False)
-    rows = Rows.of(signed_roots(features), targets, blocks)
+    rows = RidgeRows.of(signed_roots(features), targets, blocks)
     weights = Path.of(rows.x, rows.targets, rows.counted).weights(USUAL[0])[:, :-1]
     return Lesson(names_on_scale(names), (weights - weights.mean(0)).astype(np.float16), len(features))
 
@@ -240,11 +239,11 @@ def _fitted(
     blocks: int,
     drawn_to: np.ndarray | None,
 ) -> Fitted:
-    return _fitted_to(Rows.of(features, targets, blocks), targets, groups, values, drawn_to)
+    return _fitted_to(RidgeRows.of(features, targets, blocks), targets, groups, values, drawn_to)
 
 
 def _fitted_to(
-    rows: Rows,
+    rows: RidgeRows,
     targets: np.ndarray,
     groups: Sequence[np.ndarray],
     values: np.ndarray | None,
@@ -300,7 +299,7 @@ def answers_after(
     features = signed_roots(features)
     if like.names is not None:
         features, targets = with_names(features, targets, signed_roots(like.names), blocks)
-    rows = Rows.of(features, targets, blocks)
+    rows = RidgeRows.of(features, targets, blocks)
     path = Path.of(rows.x, rows.targets, rows.counted)
     if like.drawn_to is not None:
         path = path.drawn(rows.x, like.drawn_to, 1.0)

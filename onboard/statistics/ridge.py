@@ -16,7 +16,7 @@ from onboard.statistics.decomposition import decomposed
 
 
 @dataclass(frozen=True)
-class Rows:
+class RidgeRows:
     """The rows of a regression, with the scaling of their features.
 
     Args:
@@ -35,17 +35,17 @@ class Rows:
     lengths: np.ndarray
 
     @classmethod
-    def of(cls, features: np.ndarray, targets: np.ndarray, blocks: int) -> Rows:
+    def of(cls, features: np.ndarray, targets: np.ndarray, blocks: int) -> RidgeRows:
         """Scale roots of features (n, h); targets as for `fit_readout`, times the weights of the rows."""
         return cls.counting(features, targets, targets.sum(1, dtype=np.float64), blocks)
 
     @classmethod
-    def of_sets(cls, features: np.ndarray, truth: np.ndarray, blocks: int) -> Rows:
+    def of_sets(cls, features: np.ndarray, truth: np.ndarray, blocks: int) -> RidgeRows:
         """Scale roots of features (n, h) of rows with equal weights; truth (n, L) is 1 if a row has a label."""
         return cls.counting(features, truth, np.ones(len(truth)), blocks)
 
     @classmethod
-    def counting(cls, features: np.ndarray, targets: np.ndarray, counted: np.ndarray, blocks: int) -> Rows:
+    def counting(cls, features: np.ndarray, targets: np.ndarray, counted: np.ndarray, blocks: int) -> RidgeRows:
         """Scale roots of features (n, h) of rows with these weights (n,), which the targets already contain."""
         mean = np.average(features, axis=0, weights=counted)
         lengths = lengths_of_blocks(features - mean, blocks, counted)
@@ -55,7 +55,7 @@ class Rows:
     @classmethod
     def around(
         cls, texts: np.ndarray, features: np.ndarray, words: np.ndarray, targets: np.ndarray, blocks: int
-    ) -> Rows:
+    ) -> RidgeRows:
         """Roots of features (n, h) around the mean of roots of texts (m, h), as long as these; and words (K, h), which
         are on that scale already. Targets are (n + K, K); all rows count alike."""
         mean = texts.mean(0)

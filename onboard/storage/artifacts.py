@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.errors import DamagedError, InputError, NotFoundError
-from onboard.storage.files import Entry, Files
+from onboard.storage.files import Files, ListedFile
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
@@ -118,16 +118,16 @@ class ArtifactStore:
         """Return the first two characters of all stored digests; each has a folder."""
         return {entry.name for entry in self._files.entries(_FOLDER) if _SHARD.fullmatch(entry.name)}
 
-    def in_shard(self, shard: str) -> dict[str, Entry]:
+    def in_shard(self, shard: str) -> dict[str, ListedFile]:
         """Return the files of a shard by digest (unverified)."""
         entries = self._files.entries(f"{_FOLDER}/{shard}")
         return {f"sha256:{entry.name}": entry for entry in entries if _NAME.fullmatch(entry.name)}
 
-    def unfinished(self, shard: str) -> list[Entry]:
+    def unfinished(self, shard: str) -> list[ListedFile]:
         """Return files of a shard that are being written, or that a killed process left behind."""
         return self._files.temporary(f"{_FOLDER}/{shard}")
 
-    def delete_unfinished(self, shard: str, entries: Sequence[Entry]) -> None:
+    def delete_unfinished(self, shard: str, entries: Sequence[ListedFile]) -> None:
         """Delete files that `unfinished` returned."""
         self._files.delete([f"{_FOLDER}/{shard}/{entry.name}" for entry in entries])
 

@@ -33,7 +33,6 @@ def pack_features(read: Mapping[TokenIds, np.ndarray], base: str) -> bytes | Non
 
     Args:
         read: features (b·h,) by token ids. The first 4,096 texts are stored.
-        base: digest of the base.
     """
     from safetensors.numpy import save
 

@@ -28,7 +28,7 @@ _LIBRARIES: Final = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "go
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedFile:
     """One file or folder of a listing. A folder has size 0 and time 0.
 
     Args:
@@ -151,7 +151,7 @@ class Files:
                 with contextlib.suppress(FileNotFoundError):
                     self._fs.rm(paths[alone:])
 
-    def entries(self, folder: str = "") -> list[Entry]:
+    def entries(self, folder: str = "") -> list[ListedFile]:
         """List a folder, not recursively and without a cache. Returns nothing for a missing folder."""
         with self._errors_in_our_words(f"{folder or 'it'} cannot be listed"):
             try:
@@ -162,7 +162,7 @@ class Files:
                 return []
         return [_entry(facts) for facts in entries if str(facts["name"]).rstrip("/") != self._path(folder).lstrip("/")]
 
-    def temporary(self, folder: str = "") -> list[Entry]:
+    def temporary(self, folder: str = "") -> list[ListedFile]:
         """Return the temporary files in a folder that are being written, or that a killed process left behind."""
         return [entry for entry in self.entries(folder) if _TEMPORARY.fullmatch(entry.name)] if self.local else []
 
@@ -181,7 +181,6 @@ def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
     """Return the file system of a URL, and the folder (or bucket and prefix) within it.
 
     Args:
-        what: description for the message.
         setting: the setting to correct when the URL is wrong, for the remedy.
 
     Raises:
@@ -256,9 +255,9 @@ def _lacks_bucket(error: OSError) -> bool:
     return "bucket does not exist" in str(error)
 
 
-def _entry(facts: dict[str, Any]) -> Entry:
+def _entry(facts: dict[str, Any]) -> ListedFile:
     moment = next((facts[key] for key in _MOMENTS if facts.get(key) is not None), 0.0)
-    return Entry(
+    return ListedFile(
         name=str(facts["name"]).rstrip("/").rpartition("/")[2],
         size_bytes=int(facts.get("size") or 0),
         modified_at=moment.timestamp() if isinstance(moment, datetime) else float(moment),

@@ -90,7 +90,6 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
 
     Args:
         dataset: dataset with the training rows; folds and shares are stratified.
-        seed: seed of the draw.
         shares: shares of each fold's training rows to train on as well, between 0 and 1.
         known: whether each row (n,) trained the start of the training; None if none did.
     """

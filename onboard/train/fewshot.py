@@ -71,7 +71,6 @@ def train_parts(
         training_set: labeled rows and label words.
         start: (t,) initial value of every z.
         settings: steps, batch, learning rate.
-        seed: seed of the batch order.
         parts: parts of the rows, which may overlap.
         execution: called at every step.
 

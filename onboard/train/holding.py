@@ -32,22 +32,20 @@ _DRIFT_AT_ONCE: Final = 16  # number of embeddings for which weights are generat
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPairs:
     """The sample of a step: R earlier embeddings and as many canary texts, by index (R,)."""
 
     embeddings: np.ndarray
     texts: np.ndarray
 
 
-def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> list[Drawn]:
+def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> list[DrawnPairs]:
     """Draw `sampled` pairs for every step; embeddings and texts come in shuffled rounds, so all are drawn equally
     often.
 
     Args:
         embeddings, texts: their numbers; without embeddings nothing is drawn.
         sampled: pairs per step.
-        steps: steps of the training.
-        seed: seed of the draws.
     """
     rng = np.random.default_rng((seed, 11))
 
@@ -57,7 +55,7 @@ def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> l
         drawn = [rng.permutation(of) for _ in range(math.ceil(steps * sampled / of))]
         return np.concatenate(drawn)[: steps * sampled].reshape(steps, sampled)
 
-    return [Drawn(*drawn) for drawn in zip(rounds(embeddings), rounds(texts), strict=True)]
+    return [DrawnPairs(*drawn) for drawn in zip(rounds(embeddings), rounds(texts), strict=True)]
 
 
 class Holding:
@@ -66,19 +64,17 @@ class Holding:
     Args:
         engine: engine with the hypernetwork that the tuning starts from.
         protection: the earlier embeddings, and canary texts, which "drift" does not need.
-        regulariser: name of the regularizer.
     """
 
     def __init__(self, engine: Engine, protection: Protection, regulariser: Regulariser) -> None:
         self._engine, self._earlier, self._texts = engine, protection.tasks, protection.canaries
         self._of = {"drift": self._drift, "divergence": self._divergence}[regulariser]
 
-    def backward(self, tuned: Hypernetwork, drawn: Drawn, beta: float, at_once: RowsAtOnce) -> float:
+    def backward(self, tuned: Hypernetwork, drawn: DrawnPairs, beta: float, at_once: RowsAtOnce) -> float:
         """Add the gradient of β times the regularizer to `tuned`; return the regularizer (mean over the sample).
 
         Args:
             tuned: the current hypernetwork.
-            drawn: sample of this step.
             beta: its weight.
             at_once: batch size that fits in memory.
         """
@@ -93,7 +89,7 @@ class Holding:
 
     def drift(self, tuned: Hypernetwork) -> float:
         """Return the mean drift over all earlier embeddings; 0 without any."""
-        everything = Drawn(np.arange(len(self._earlier)), np.zeros(len(self._earlier), dtype=np.int64))
+        everything = DrawnPairs(np.arange(len(self._earlier)), np.zeros(len(self._earlier), dtype=np.int64))
         total, at_once = 0.0, RowsAtOnce(_DRIFT_AT_ONCE)
         with torch.no_grad():
             for origin, pairs in self._by_origin(everything.embeddings):
@@ -107,7 +103,7 @@ class Holding:
         for origin in dict.fromkeys(origins):
             yield origin, np.flatnonzero([other is origin for other in origins])
 
-    def _drift(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
+    def _drift(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: DrawnPairs, chosen: np.ndarray) -> Tensor:
         """Return the drift of each of the chosen pairs (B,)."""
         z = self._stacked(drawn.embeddings[chosen], tuned)
         with torch.no_grad():
@@ -115,7 +111,7 @@ class Holding:
         after = tuned(z)
         return relative_drift((*before.encoder, *before.decoder), (*after.encoder, *after.decoder))
 
-    def _divergence(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
+    def _divergence(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: DrawnPairs, chosen: np.ndarray) -> Tensor:
         """Return the divergence of each of the chosen pairs (B,), in nats."""
         embeddings, of = np.unique(drawn.embeddings[chosen], return_inverse=True)
         z, tries = self._stacked(embeddings, tuned), [self._earlier[index].trie for index in embeddings.tolist()]

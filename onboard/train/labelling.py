@@ -61,7 +61,6 @@ def label_next(
     Texts with an answer more certain than `SURE` are left out, unless all are.
 
     Args:
-        engine: the model.
         ids: token ids of n unlabeled texts, in an order that depends only on their content.
         trie: trie of K label words.
         task: the trained version: its embedding (t,), its weights, or nothing for a readout alone.

@@ -33,7 +33,6 @@ class MoreRows:
 
     Args:
         points: mean number of training rows, and share of rows predicted right.
-        more: number of additional rows.
         gain: expected change of accuracy (a share), with its 95% interval; None if unknown.
         reason: why it is unknown.
         of_readout: whether it is the curve of the readout alone, because training on fewer rows would take too long.

@@ -25,7 +25,6 @@ class Tried:
     """A method as it would be published.
 
     Args:
-        method: its name.
         losses: nats of each row (m,), the same rows for all methods.
         accuracy: share of right answers; None for regressions.
         stored_bytes: size of its version's tensors.

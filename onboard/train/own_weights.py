@@ -61,7 +61,6 @@ def learn_task(
     On a CPU, equal seeds give equal bytes.
 
     Args:
-        engine: the frozen backbone.
         new: creates the initial parameters.
         training_set: labeled rows and label words.
         settings: steps and batch.

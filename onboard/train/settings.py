@@ -112,7 +112,6 @@ class TuningSettings:
         most_steps: maximum for many rows.
         batch: rows of the new task per step.
         learning_rate: of the hypernetwork's weights, with Adam; both rates fall linearly to 0.
-        z_learning_rate: of the embedding.
         smoothing: share of each target that is spread over all labels. Otherwise weights that memorize few rows would
             be overconfident, which costs log-loss and makes the task a burden on later tunings.
         beta: weight of the regularizer in the loss; 0 disables it.

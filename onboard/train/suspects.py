@@ -37,7 +37,6 @@ def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> DatasetWarning:
 
     Args:
         suspects: clearest first.
-        dataset: dataset with the training rows.
     """
     examples = [
         {

@@ -28,7 +28,7 @@ from onboard.model.protected import Protection
 from onboard.model.side_by_side import AT_ONCE
 from onboard.model.steps import Steps
 from onboard.train.fewshot import batches
-from onboard.train.holding import Drawn, Holding, draws
+from onboard.train.holding import DrawnPairs, Holding, draws
 from onboard.train.settings import TuningSettings
 
 CLIP: Final = 1.0  # norm of the gradient, as in the paper
@@ -81,7 +81,6 @@ def tune(
 
     Args:
         engine: backbone, and the hypernetwork to start from.
-        training_set: rows of the new task.
         z: (t,) its trained embedding.
         protection: embeddings of other tasks; without any, there is no regularizer. "divergence" also needs texts,
             which the guard must not use, as they are trained on.
@@ -110,7 +109,7 @@ def tune(
 
 def _rounds(
     training_set: TrainingSet, protection: Protection, settings: TuningSettings, seed: int
-) -> Iterator[tuple[np.ndarray, Drawn]]:
+) -> Iterator[tuple[np.ndarray, DrawnPairs]]:
     """Yield the row indices and the regularizer's sample of every step."""
     order = batches([len(ids) for ids in training_set.rows.ids], settings.steps, settings.batch, seed)
     held = draws(len(protection.tasks), len(protection.canaries), settings.sampled, settings.steps, seed)
@@ -152,12 +151,12 @@ class _Tuning:
         self._falling = torch.optim.lr_scheduler.LambdaLR(self._optimiser, lambda step: 1.0 - step / settings.steps)
         self._bound = Steps.norm_per_root * len(z) ** 0.5
 
-    def gradient(self, chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
+    def gradient(self, chosen: np.ndarray, drawn: DrawnPairs) -> tuple[float, float]:
         """Compute the gradient into the parameters; return the new task's loss and the regularizer."""
         widest = max(len(chosen), len(drawn.embeddings))
         return self._at_once.fitting(widest, partial(self._gradient, chosen, drawn))
 
-    def _gradient(self, chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
+    def _gradient(self, chosen: np.ndarray, drawn: DrawnPairs) -> tuple[float, float]:
         self._optimiser.zero_grad()
         chosen = chosen[np.argsort([len(self._ids[row]) for row in chosen], kind="stable")]
 

@@ -28,7 +28,6 @@ class EmbeddingAlone:
     Accuracies are shares, on held-out rows or else out of fold; None without either and for regressions.
 
     Args:
-        accuracy: of the embedding.
         rows: number of rows that it was measured on.
         majority: accuracy of the most frequent label, on the same rows.
         tfidf: accuracy of the TF-IDF baseline, on the same rows.

@@ -59,9 +59,6 @@ def task_of_version(
     """Load and verify the parts of a published version that `answers` needs.
 
     Args:
-        services: the services with its files.
-        engine: engine of its base.
-        version: a published version.
         labels: order of the readout's labels; None keeps its own.
 
     Raises:
@@ -81,11 +78,6 @@ def task_of_version(
 
 def module_of(content: bytes, version: EmbeddingVersion, engine: Engine) -> TaskModule:
     """Return the parameters of a version with task-specific weights.
-
-    Args:
-        content: its file.
-        version: the version.
-        engine: engine of its base.
 
     Raises:
         InputError: this release does not support its method or settings.

@@ -23,7 +23,6 @@ def names_as_before(
     """Return the names of a version's labels for an alias that keeps its names.
 
     Args:
-        session: session of the registry.
         version: the version that the alias will name.
         present: the version that it names now; None for a new alias.
         names: its current names of that version's labels.

@@ -27,13 +27,13 @@ from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
 from onboard.versions.out_of_fold import Paired, all_rows, shared_rows
-from onboard.versions.side_by_side import Changed, Measured, SideBySide, changed_answers, measured_on
+from onboard.versions.side_by_side import ChangedAnswers, Measured, SideBySide, changed_answers, measured_on
 
 if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases import Base
-    from onboard.data.labelled import LabelledRows
+    from onboard.data.labelled import CheckedRows
     from onboard.model.engine import Engine
 
 MOST_ROWS: Final = 2000  # number of rows to answer; if there are more, those with the smallest hashes, a fixed sample
@@ -54,7 +54,6 @@ def compare(services: Services, earlier: str, later: str) -> SideBySide:
     """Compare both versions on rows that neither was trained on.
 
     Args:
-        services: the services with the versions.
         earlier, later: references of one task; the verdict is about `later`.
 
     Raises:
@@ -79,7 +78,7 @@ def compare_versions(
     earlier: EmbeddingVersion,
     later: EmbeddingVersion,
     manifests: Manifests | None = None,
-    file: LabelledRows | None = None,
+    file: CheckedRows | None = None,
 ) -> SideBySide:
     """Compare two versions that were already looked up.
 
@@ -182,7 +181,7 @@ class _Pair:
         return answered_by(self.services, engine, version, self.later.labels, rows)
 
 
-def _on_file(pair: _Pair, file: LabelledRows) -> SideBySide:
+def _on_file(pair: _Pair, file: CheckedRows) -> SideBySide:
     rows = pair.unseen(file.rows)
     if not rows:
         reason = f"One of the versions was trained on every row of {file.source}."
@@ -254,7 +253,7 @@ def _only_changed(pair: _Pair) -> SideBySide:
     ]
     reason += f", and no cross-validated answers of {' and '.join(without)}." if without else "."
     before, after = (pair.answer(version, shared) for version in (pair.earlier, pair.later))
-    changed: Changed = changed_answers(shared, pair.later.labels, before, after, kind=pair.later.task_kind)
+    changed: ChangedAnswers = changed_answers(shared, pair.later.labels, before, after, kind=pair.later.task_kind)
     flipped = sum(flip.count for flip in changed.flips)
     worth = f"{TRAINED_WORTH} {flipped:,} of {counted(len(shared), 'shared row')} changed."
     return SideBySide(pair.earlier, pair.later, None, reason, "training", worth, changed)

@@ -46,7 +46,6 @@ class Deleted:
 
     Args:
         dry_run: whether nothing was changed.
-        artifacts: deleted files.
         aliases: aliases by reference of their version.
         unlearning: what happens to descendants; None if not requested.
         bases: digests of bases with a prior that included the task and is refitted without it.

@@ -96,10 +96,6 @@ def describe_task(database: Database, name: str) -> dict[str, Any]:
 def versions_page(database: Database, name: str, limit: int, before: int | None = None) -> dict[str, Any]:
     """Return the newest versions of a task, by number, as a JSON-compatible document.
 
-    Args:
-        limit: maximum number of versions.
-        before: only versions with lower numbers.
-
     Returns:
         `task`, `aliases`, `canaries`, `versions`, and `next`: the value of `before` for the next page, as text; None
             on the last page.

@@ -74,7 +74,6 @@ def add_texts(session: Session, day: int, sums: Mapping[tuple[str, int], Sums], 
     An alarm is recorded once per version and week, and sent to webhooks.
 
     Args:
-        session: a write transaction.
         known: the versions of the sums.
     """
     repository = DriftRepository(session)

@@ -32,7 +32,6 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     without an embedding is written as `weights.safetensors` instead.
 
     Args:
-        services: services with the version.
         reference: TASK[@latest|@vN|@ALIAS].
         output: folder, created if missing.
         bundle: add the base's folder as `base/`, for machines without it.

@@ -31,7 +31,6 @@ class Traits:
     """The properties that determine which tasks a task is similar to; None if missing.
 
     Args:
-        lesson: its lesson for the prior.
         z: (t,) its embedding.
         weights: (K, w) of its readout, if it has no lesson.
     """
@@ -51,11 +50,7 @@ class Traits:
 
 
 class Likeness:
-    """Similarities of tasks, from -1 to 1, a few rows of the matrix at a time.
-
-    Args:
-        traits: of every task, in order.
-    """
+    """Similarities of tasks, from -1 to 1, a few rows of the matrix at a time."""
 
     def __init__(self, traits: Sequence[Traits]) -> None:
         self._tasks = len(traits)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from onboard.contract.evaluations import Commonest, EvaluationDocument, MistakenRow
-from onboard.data.labelled import LabelledRows, Takes, read_labelled
+from onboard.data.labelled import CheckedRows, Takes, read_labelled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Example, label_text
 from onboard.domain.evaluation import Evaluation
@@ -45,7 +45,7 @@ class Evaluated:
     """
 
     version: EmbeddingVersion
-    file: LabelledRows
+    file: CheckedRows
     rows: int
     left_out: int
     trained: int
@@ -103,7 +103,6 @@ def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated
     """Evaluate a version on all rows of a file that it was not trained on.
 
     Args:
-        services: services with the version.
         reference: TASK[@REF].
         asked: the file and how it is read.
 
@@ -127,7 +126,7 @@ def takes_of(version: EmbeddingVersion) -> Takes:
 def evaluate_version(
     services: Services,
     version: EmbeddingVersion,
-    file: LabelledRows,
+    file: CheckedRows,
     manifests: Manifests | None = None,
     *,
     bounded: bool = True,
@@ -154,7 +153,7 @@ def evaluate_version(
 
 def _measured(
     version: EmbeddingVersion,
-    file: LabelledRows,
+    file: CheckedRows,
     numbers: tuple[int, int, int],
     rows: Sequence[Example],
     answers: np.ndarray,
@@ -186,7 +185,7 @@ def _measured(
 
 def _measured_sets(
     version: EmbeddingVersion,
-    file: LabelledRows,
+    file: CheckedRows,
     numbers: tuple[int, int, int],
     rows: Sequence[Example],
     scores: np.ndarray,

@@ -55,7 +55,6 @@ def promote(
         as_before: keep the previous label names for users of the alias, if labels were renamed since.
         share: fraction of the alias's texts that the version answers as the canary, below 1; 0 ends it.
         expected: the version that the alias must currently point to, or its tag; 0 for none.
-        manifests: manifests of bases that were already read.
         because: the reason, for the history.
 
     Raises:

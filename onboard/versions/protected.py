@@ -40,8 +40,6 @@ def in_use(services: Services, base: Base, *, without: Iterable[str] = ()) -> li
     """Return the versions that aliases point to; the newest of those with the same identity.
 
     Args:
-        services: services with the versions.
-        base: their base.
         without: tasks to leave out.
     """
     left_out = set(without)
@@ -68,7 +66,6 @@ def late(
     although they are still in use.
 
     Args:
-        versions: versions in use on the base.
         since: when each came into use, by reference.
         line: the base's head and its ancestors.
         tuned_by: the task that tuned each of these, by number.
@@ -134,10 +131,7 @@ def with_evidence(
     """Add held-out rows and training texts of the version, which are read from its snapshot.
 
     Args:
-        services: services with the snapshot.
-        base: its base.
         task: the result of `protected_task`.
-        version: the version.
         known: sorted hashes of rows that the judged hypernetwork was trained on, which are excluded.
     """
     if task.trouble or not version.dataset_digest or not version.seeds:

@@ -39,7 +39,6 @@ class Pulled:
 
     Args:
         signed: whether the repository contains a signature.
-        verified: whether it was checked.
     """
 
     version: EmbeddingVersion

@@ -24,7 +24,7 @@ from onboard.storage.weights import pack_weights
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from onboard.domain.change import ChangeJson
+    from onboard.contract.changes import TaskChange
     from onboard.domain.label_change import LabelChange
     from onboard.domain.task import SnapshotRecord
     from onboard.registry.services import Services
@@ -39,18 +39,14 @@ def publish_renamed(
     present: EmbeddingVersion,
     asked: LabelChange,
     snapshot: SnapshotRecord,
-    change: ChangeJson,
+    change: TaskChange,
     unchanged: Callable[[Session], object],
     owner: str | None = None,
 ) -> EmbeddingVersion:
     """Publish a version with the same answers and a renamed label. No alias moves.
 
     Args:
-        services: services with the version.
-        present: the current version.
-        asked: the renaming of one of its labels.
         snapshot: the same rows with the new name.
-        change: the recorded change.
         unchanged: raises an error if the task has changed; called in the publishing transaction.
         owner: owner that the stored bytes count for.
 
@@ -70,7 +66,7 @@ def publish_renamed(
         metrics=renamed_metrics(present.metrics, asked),
         provisional=False,
         code_version=code_version(),
-        change=change,
+        change=change.to_json(),
         job=None,
     )
     while True:

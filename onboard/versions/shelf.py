@@ -44,7 +44,6 @@ class Pushed:
 
     Args:
         commit: of the repository; together with `place` it identifies these files.
-        files: digest of each file by name.
         has_base: whether the base is included.
         signed: whether a signature is included.
     """

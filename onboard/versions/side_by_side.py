@@ -22,7 +22,7 @@ MOST_FLIPPED_ROWS: Final = 50  # maximum number of rows listed with their texts
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedAnswers:
     """Answers that changed.
 
     Args:
@@ -66,7 +66,6 @@ class SideBySide:
         evidence: the kind of rows: rows that neither was trained on, from the versions' datasets or a file; training
             rows with out-of-fold answers; or training rows, for which only changed answers are listed.
         worth: a note if the evidence is weaker than rows that neither was trained on.
-        changed: the answers that changed.
     """
 
     earlier: EmbeddingVersion
@@ -75,7 +74,7 @@ class SideBySide:
     reason: str
     evidence: Evidence | None = None
     worth: str | None = None
-    changed: Changed = Changed()
+    changed: ChangedAnswers = ChangedAnswers()
 
     @property
     def better(self) -> bool:
@@ -145,7 +144,6 @@ def measured_on(
         labels: of the task, K; empty for a regression.
         before, after: probabilities (n, K), or numbers (n,), of the earlier and the later version.
         left_out: number of further rows.
-        kind: of the task.
     """
     from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
     from onboard.evaluate.metrics import confusion
@@ -177,7 +175,7 @@ def changed_answers(
     after: np.ndarray,
     labels_before: Sequence[Label | None] = (),
     kind: Kind | None = None,
-) -> Changed:
+) -> ChangedAnswers:
     """Return the changed answers; empty for a regression, where nearly all numbers change.
 
     Args:
@@ -185,7 +183,7 @@ def changed_answers(
         labels_before: label of each row in the earlier version's dataset if it differs, else None; may be empty.
     """
     if not labels or not len(rows):
-        return Changed()
+        return ChangedAnswers()
     earlier, later = (_answers(labels, scores, kind) for scores in (before, after))
     earlier_labels = labels_before or [None] * len(rows)
     changed = [
@@ -201,7 +199,7 @@ def changed_answers(
         FlippedRow(**texts_of(row), label_before=earlier_label, earlier=a, later=b)
         for row, a, b, earlier_label in changed[:MOST_FLIPPED_ROWS]
     ]
-    return Changed(tuple(flips), tuple(listed), relabeled)
+    return ChangedAnswers(tuple(flips), tuple(listed), relabeled)
 
 
 def texts_of(row: Example) -> dict[str, Label | None]:

@@ -28,7 +28,6 @@ def require_taken(place: object, digests: Iterable[str], sizes: Mapping[str, int
     """Check that a version may contain the files in a manifest.
 
     Args:
-        place: of the repository, for messages.
         digests: names of the listed files.
         sizes: in bytes, of the existing files.
 

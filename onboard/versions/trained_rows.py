@@ -71,12 +71,7 @@ def head_rows(services: Services, base: Base, version: int, *, exactly: bool = F
 
 
 class TrainedRows:
-    """Looks up the rows that versions were trained on, and caches them.
-
-    Args:
-        services: services with the versions.
-        base: their base.
-    """
+    """Looks up the rows that versions were trained on, and caches them."""
 
     def __init__(self, services: Services, base: Base) -> None:
         self._services, self._base = services, base
@@ -90,7 +85,6 @@ class TrainedRows:
         """Return sorted hashes of rows that trained this version or its ancestors, or that tuned their hypernetworks.
 
         Args:
-            version: a published version.
             exactly: without rows that were held out of the training (this reads the datasets); else all submitted
                 training rows.
         """

@@ -36,11 +36,8 @@ class Unlearning:
     """The consequences for descendants of a deleted task.
 
     Args:
-        reverted: bases with a reverted head.
-        rebuilding: versions that a job rebuilds.
         restored: aliased versions that were carried from a version that does not descend.
         removed: deleted versions without an alias.
-        cannot: versions that cannot be rebuilt.
         queues: queues with new jobs.
         artifacts: artifacts that may be unused now, see `Removed`.
     """
@@ -67,7 +64,6 @@ def unlearn(session: Session, task: str, descendants: Descent, aliases: Mapping[
     Args:
         session: a write transaction that also deletes the task.
         task: the deleted task.
-        descendants: its descendants.
         aliases: of every version, by reference.
     """
     return _Work(session, task, descendants, aliases).done()

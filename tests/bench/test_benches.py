@@ -23,7 +23,7 @@ from bench.harness.variants import VARIANTS
 from onboard.bases import Base
 from onboard.bases.load import fresh_engine
 from onboard.making.curriculum import Curriculum, Source
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.making.pretrain.teacher import Teacher
 from onboard.model.encoding import TextEncoder
 from onboard.train.settings import FewShotSettings
@@ -170,10 +170,10 @@ class FakeTeacher:
 
 def hand_made(sources: Sequence[Source], material: Any, counts: Any, encoder: TextEncoder, seed: int) -> Curriculum:
     """The sources, and one of them under other names as if it were topics and form."""
-    own = tuple(SourceTask(source, encoder, seed) for source in sources)
+    own = tuple(SourceBatches(source, encoder, seed) for source in sources)
     moods = sources[-1]
     topics, form = (
-        tuple(SourceTask(replace(moods, name=f"{kind}-{number}"), encoder, number) for number in range(3))
+        tuple(SourceBatches(replace(moods, name=f"{kind}-{number}"), encoder, number) for number in range(3))
         for kind in ("topics", "form")
     )
     return Curriculum(((own, 1.0), (topics, 1.0), (form, 1.0)), ("sources", "topics", "form"))

@@ -34,8 +34,8 @@ from bench.harness.earlier_tasks import (
 from bench.harness.rows import Row
 from bench.heldout.features import Features, encoder_features
 from bench.heldout.figures import Results
-from bench.heldout.material import Place, opened
-from bench.heldout.plan import Run
+from bench.heldout.material import LoadedBase, opened
+from bench.heldout.plan import ArmRun
 from bench.series import __main__ as series
 from bench.series import page as series_page
 from bench.series.material import all_series, dataset_of
@@ -43,7 +43,7 @@ from bench.series.plan import ARMS as SERIES_ARMS
 from bench.series.plan import plan as series_plan
 from bench.zero_rows import __main__ as zero_rows
 from bench.zero_rows import page as zero_page
-from bench.zero_rows.answers import Arms, Asked
+from bench.zero_rows.answers import Arms, TaskWithoutRows
 from bench.zero_rows.plan import ARMS as ZERO_ARMS
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
@@ -60,12 +60,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def place(tiny_base: Base) -> Place:
+def place(tiny_base: Base) -> LoadedBase:
     return opened(str(tiny_base.folder))
 
 
 @pytest.fixture(scope="module")
-def features(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Features:
+def features(place: LoadedBase, tmp_path_factory: pytest.TempPathFactory) -> Features:
     return encoder_features(place, tmp_path_factory.mktemp("features"))
 
 
@@ -93,7 +93,7 @@ def made_rows(by_arm: Mapping[str, list[float]], rows: int, draws: int = 2) -> R
         run: made(run, accuracy)
         for arm, accuracies in by_arm.items()
         for place, accuracy in enumerate(accuracies)
-        for run in (Run(f"task-{place}", rows, draw, arm) for draw in range(draws))
+        for run in (ArmRun(f"task-{place}", rows, draw, arm) for draw in range(draws))
     })  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_fewer_tasks_are_the_first_of_more_and_each_draw_has_an_order_of_its_own
 
 
 def test_every_source_with_labels_teaches_and_no_held_out_task_does(
-    place: Place, data: Path, features: Features
+    place: LoadedBase, data: Path, features: Features
 ) -> None:
     lessons = source_lessons(place, data, features)
     assert set(lessons) == {"moods", "opinion", "quality"}
@@ -301,10 +301,10 @@ def test_label_words_alone_are_measured_and_stand_beside_cosines_and_chance(
     assert "1 task with descriptions of labels" in page
 
 
-def test_words_are_read_as_rows_towards_what_the_prior_says(place: Place, tmp_path: Path) -> None:
+def test_words_are_read_as_rows_towards_what_the_prior_says(place: LoadedBase, tmp_path: Path) -> None:
     """Of labels whose words stand in the texts: the words as rows tell them; a prior of the opposite tells that."""
     texts = [Example(word, None, word) for word in ("great", "awful") for _ in range(5)]
-    asked = Asked("some", ("great", "awful"), tuple(texts))
+    asked = TaskWithoutRows("some", ("great", "awful"), tuple(texts))
     features = encoder_features(place, tmp_path)
     arms = Arms({}, features, None)
     words = arms.answer(asked, "words")

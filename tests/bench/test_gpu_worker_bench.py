@@ -15,7 +15,7 @@ from bench import gpu_worker
 from onboard.settings import Settings
 
 
-class FakeRun(gpu_worker.Run):
+class FakeRun(gpu_worker.InstallationSteps):
     """Steps without processes; the named ones fail."""
 
     failing: frozenset[str] = frozenset()

@@ -24,7 +24,7 @@ from bench.heldout.features import Features, of_encoder, of_teacher, of_teacher_
 from bench.heldout.linear import logistic, scaled
 from bench.heldout.material import Cells, opened, rarest_label, rows_of_labels
 from bench.heldout.measures import of_classes
-from bench.heldout.plan import ARMS, AS_THEY_COME, BALANCED, CHEAP, NATURAL_ARMS, SETFIT, Run, Wish, part_of, plan
+from bench.heldout.plan import ARMS, AS_THEY_COME, BALANCED, CHEAP, NATURAL_ARMS, SETFIT, ArmRun, Wish, part_of, plan
 from bench.heldout.readouts import fit_alone
 from bench.heldout.sharing import run_missing, runs_of
 from onboard.bases import Base
@@ -113,21 +113,21 @@ def test_the_plan_holds_every_run_once_and_those_of_a_cell_together() -> None:
     assert sorted([*first, *second]) == sorted(runs)
     assert {run.cell for run in first}.isdisjoint(run.cell for run in second)
     some = plan({"even": 0.5, "rare": 0.1}, Wish(("even",), ("readout",), (16,), (1,)))
-    assert some == [Run("even", 16, 1, "readout")]
+    assert some == [ArmRun("even", 16, 1, "readout")]
 
 
 def test_a_cell_has_the_labels_of_its_rows_and_is_asked_for_all(tiny_base: Base, tasks: Path) -> None:
     cells = Cells(opened(str(tiny_base.folder)), tasks)
-    cell = cells.of(Run("kind", 4, 0, "readout"))
-    assert cells.of(Run("kind", 4, 0, "full")) is cell
+    cell = cells.of(ArmRun("kind", 4, 0, "readout"))
+    assert cells.of(ArmRun("kind", 4, 0, "full")) is cell
     assert rows_of_labels(cell) == [1, 1, 1, 1]
-    few = cells.of(Run("kind", 3, 0, "readout"))
+    few = cells.of(ArmRun("kind", 3, 0, "readout"))
     assert len(few.dataset.labels) == 3
     assert [few.labels[column] for column in few.columns] == list(few.dataset.labels)
     assert set(few.truth) == {0, 1, 2, 3}, "rows of the label that the draw lacks are tested too"
     assert few.test == cell.test
-    natural = cells.of(Run("kind", 40, 0, "readout", AS_THEY_COME))
-    assert max(rows_of_labels(natural)) > 15 > 10 >= max(rows_of_labels(cells.of(Run("kind", 40, 0, "readout")))) - 6
+    natural = cells.of(ArmRun("kind", 40, 0, "readout", AS_THEY_COME))
+    assert max(rows_of_labels(natural)) > 15 > 10 >= max(rows_of_labels(cells.of(ArmRun("kind", 40, 0, "readout")))) - 6
 
 
 def test_shares_of_rare_labels_are_those_of_all_rows(tasks: Path) -> None:
@@ -197,7 +197,7 @@ def test_the_readout_of_rows_alone_is_that_of_a_job_which_knows_no_earlier_task(
     tiny_base: Base, tasks: Path, tmp_path: Path, task: str, rows: int
 ) -> None:
     place = opened(str(tiny_base.folder))
-    cell = Cells(place, tasks).of(Run(task, rows, 0, "readout"))
+    cell = Cells(place, tasks).of(ArmRun(task, rows, 0, "readout"))
     alone = fit_alone(cell, Features(of_encoder(place.engine), tmp_path))
     parted = part_rows(cell.bench.dataset, 0) if is_folded(cell.bench.dataset) else []
     fold = fold_of(len(cell.bench.dataset.train), parted) if parted else None
@@ -210,7 +210,7 @@ def test_setfit_answers_from_a_process_and_gets_pairs_as_one_text(
     tiny_base: Base, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setfit_process, "_WORKER", write_worker(tmp_path))
-    cell = Cells(opened(str(tiny_base.folder)), tasks).of(Run("kind", 40, 0, SETFIT))
+    cell = Cells(opened(str(tiny_base.folder)), tasks).of(ArmRun("kind", 40, 0, SETFIT))
     with setfit_process.SetFit(Path(sys.executable), tmp_path, tmp_path / "said.log") as setfit:
         first, second = setfit.answer(cell), setfit.answer(cell)
     assert first.answers.shape == (len(cell.test), len(cell.dataset.labels))
@@ -226,7 +226,7 @@ def test_a_process_that_ends_tells_its_last_words(
 ) -> None:
     (tmp_path / "worker.py").write_text("import sys; sys.stdin.readline(); raise SystemExit('no memory left')")
     monkeypatch.setattr(setfit_process, "_WORKER", tmp_path / "worker.py")
-    cell = Cells(opened(str(tiny_base.folder)), tasks).of(Run("kind", 16, 0, SETFIT))
+    cell = Cells(opened(str(tiny_base.folder)), tasks).of(ArmRun("kind", 16, 0, SETFIT))
     with (
         setfit_process.SetFit(Path(sys.executable), tmp_path, tmp_path / "said.log") as setfit,
         pytest.raises(RuntimeError, match="no memory left"),
@@ -315,10 +315,10 @@ def test_logistic_regression_separates_what_can_be_separated() -> None:
 
 
 def test_finished_runs_stay_and_runs_of_other_settings_are_made(tmp_path: Path) -> None:
-    work, measured = tmp_path / "runs.jsonl", list[Run]()
-    runs = [Run("mood", 16, draw, "lora") for draw in (0, 1)]
+    work, measured = tmp_path / "runs.jsonl", list[ArmRun]()
+    runs = [ArmRun("mood", 16, draw, "lora") for draw in (0, 1)]
 
-    def measure(run: Run) -> dict[str, object]:
+    def measure(run: ArmRun) -> dict[str, object]:
         measured.append(run)
         return {"accuracy": 50.0, "seconds": 1.0}
 
@@ -332,7 +332,7 @@ def test_finished_runs_stay_and_runs_of_other_settings_are_made(tmp_path: Path) 
 
 
 def test_when_the_time_is_up_no_further_run_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs, clock = [Run("mood", 16, draw, "lora") for draw in range(3)], iter([0.0, 0.0, 3600.0])
+    runs, clock = [ArmRun("mood", 16, draw, "lora") for draw in range(3)], iter([0.0, 0.0, 3600.0])
     run_missing(
         runs, lambda run: made(run, 50.0), {"lora": {}}, tmp_path / "runs.jsonl", 1.0, lambda: next(clock)
     )  # fmt: skip

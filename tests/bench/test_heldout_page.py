@@ -12,7 +12,7 @@ from support.heldout_rows import made, made_results
 from bench.harness.rows import Row
 from bench.heldout.figures import Results
 from bench.heldout.page import Facts, encoder_lines, markdown
-from bench.heldout.plan import ARMS, AS_THEY_COME, Run
+from bench.heldout.plan import ARMS, AS_THEY_COME, ArmRun
 from bench.heldout.verdicts import BARS, deficits, held_out_verdicts, target_verdicts
 from onboard.evaluate.metrics import calibration_error
 from onboard.statistics.student import half_interval
@@ -31,8 +31,12 @@ def test_a_difference_is_that_of_the_draws_that_both_have_and_its_interval_that_
     assert gain is not None
     half = half_interval(np.array([10.0, 5.0, 10.0]))
     assert (gain.value, gain.high, gain.tasks) == (pytest.approx(25 / 3), pytest.approx(25 / 3 + half), 3)
-    del rows[Run("task-0", 32, 0, "lora")], rows[Run("task-1", 32, 0, "lora")], rows[Run("task-1", 32, 1, "lora")]
-    rows[Run("task-0", 32, 0, "default")]["accuracy"] = 0.0  # which counts for nothing without its counterpart
+    del (
+        rows[ArmRun("task-0", 32, 0, "lora")],
+        rows[ArmRun("task-1", 32, 0, "lora")],
+        rows[ArmRun("task-1", 32, 1, "lora")],
+    )
+    rows[ArmRun("task-0", 32, 0, "default")]["accuracy"] = 0.0  # which counts for nothing without its counterpart
     part = Results(rows).part(32)
     assert Results(rows).by_task(part, "default", "accuracy", "lora") == {"task-0": 10.0, "task-2": 10.0}
     assert Results(rows).gain(part, "default", "full") is None
@@ -99,7 +103,7 @@ def test_macro_f1_is_judged_where_a_label_is_rare_only() -> None:
 
 
 def test_labels_without_an_answer_are_counted_and_named() -> None:
-    run = Run("spam", 100, 0, "default", AS_THEY_COME)
+    run = ArmRun("spam", 100, 0, "default", AS_THEY_COME)
     rows = {run: made(run, 87.0, unanswered=["spam"], rarest=0.13), replace(run, draw=1): made(run, 90.0, rarest=0.13)}
     line = verdict(Results(rows), "no label of more than 8 training rows without an answer, 100 rows as they come")
     assert "1 of 2 runs lack one | **not met**" in line
@@ -107,7 +111,7 @@ def test_labels_without_an_answer_are_counted_and_named() -> None:
 
 
 def test_starts_are_counted_where_the_base_has_the_family() -> None:
-    first, second = Run("one", 16, 0, "default"), Run("two", 16, 0, "default")
+    first, second = ArmRun("one", 16, 0, "default"), ArmRun("two", 16, 0, "default")
     rows = {
         first: made(first, 60.0, top1=False, start="cola@v1", start_family="grammar"),
         second: made(second, 60.0, family="legal", in_base=False, top1=False, top3=False),
@@ -119,11 +123,11 @@ def test_starts_are_counted_where_the_base_has_the_family() -> None:
 
 
 def test_a_page_of_nothing_and_of_a_part_says_what_is_missing() -> None:
-    missing = [Run("one", 16, 0, "default"), Run("one", 16, 1, "default"), Run("one", 16, 0, "lora")]
+    missing = [ArmRun("one", 16, 0, "default"), ArmRun("one", 16, 1, "default"), ArmRun("one", 16, 0, "lora")]
     page = markdown(Results({}), replace(FACTS, missing=missing))
     assert "**3 runs of the plan were not made (the default, as it is published 2; LoRA, r = 8 1).**" in page
     assert "| met |" not in page
-    run = Run("one", 16, 0, "readout")
+    run = ArmRun("one", 16, 0, "readout")
     page = markdown(Results({run: made(run, 60.0)}), FACTS)
     assert "| readout alone | 1 | 60.0 | 58.0 | 1.000 | – | – | – |" in page
     failed: Row = {**made(run, 0.0), "accuracy": None, "macro_f1": None, "log_loss": None, "calibration": None,
@@ -148,10 +152,10 @@ def test_targets_are_judged_by_the_levels_and_bars_of_their_own() -> None:
     rows = {
         run: made(run, accuracy, family="nli")
         for task, accuracy in (("cb", 54.9), ("trec", 80.0))
-        for run in (Run(task, 32, 0, "default"), Run(task, 32, 0, "embedding"), Run(task, 32, 0, "lora"))
+        for run in (ArmRun(task, 32, 0, "default"), ArmRun(task, 32, 0, "embedding"), ArmRun(task, 32, 0, "lora"))
     }
     for task, accuracy in (("cb", 53.9), ("trec", 79.0)):
-        rows[Run(task, 32, 0, "embedding")]["accuracy"] = accuracy
+        rows[ArmRun(task, 32, 0, "embedding")]["accuracy"] = accuracy
     lines = target_verdicts(Results(rows))
     assert "| the default at least 68 on the mean, n = 32 | 67.5 | **not met** |" in lines
     assert "| the default at least 65 on the mean, n = 16 | – | not measured yet |" in lines

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.heldout_tasks import make_tasks
 
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.methods import __main__ as bench
 from bench.methods import efficiency, throughput
 from bench.methods import plan as plans
@@ -28,11 +28,13 @@ OTHER, (SMALLER, LARGER) = "compacter", SMALL  # the first is measured, but `aut
 BYTES = {DEFAULT: 2_500, LINEAR: 2_300, OTHER: 100_000, SMALLER: 300_000, LARGER: 600_000}
 
 
-def made(losses: dict[str, float], accuracy: dict[str, float], task: str = "mood", seen: float = 0.5) -> dict[Run, Any]:
+def made(
+    losses: dict[str, float], accuracy: dict[str, float], task: str = "mood", seen: float = 0.5
+) -> dict[ArmRun, Any]:
     """Rows of a cell, of these mean losses on 32 rows that differ by the same, and these accuracies on test rows."""
     rows = np.linspace(-0.1, 0.1, 32)
     return {
-        Run(task, 32, 0, arm): {
+        ArmRun(task, 32, 0, arm): {
             "accuracy": accuracy[arm], **({"losses": (rows + losses[arm]).tolist(), "seen": seen,
             "stored_bytes": BYTES[arm]} if arm in losses else {}),
         }
@@ -50,7 +52,7 @@ WORSE = made(
 )  # fmt: skip
 
 CURVE = {
-    Run("sst2", rows, 0, arm): {"accuracy": accuracy}
+    ArmRun("sst2", rows, 0, arm): {"accuracy": accuracy}
     for rows, arm, accuracy in ((100, OTHER, 71.0), (4000, OTHER, 88.5), (4000, TFIDF, 80.0))
 }
 
@@ -85,7 +87,7 @@ def test_what_is_shared_is_spread_over_tasks() -> None:
 
 
 def test_the_page_says_what_there_is_and_what_is_missing() -> None:
-    missing = [Run("cb", 32, 0, DEFAULT)]
+    missing = [ArmRun("cb", 32, 0, DEFAULT)]
     page = markdown(Facts("python -m bench.methods", {**BETTER, **WORSE}, WORSE, CURVE, missing, 1_000_000, {}))
     assert "**1 run of the plan was not made.**" in page
     assert "| **`--method auto`** | 70.0 | 60.0 | 65.0 |" in page
@@ -99,7 +101,7 @@ def test_the_page_says_what_there_is_and_what_is_missing() -> None:
 
 
 def test_methods_are_compared_on_the_draws_that_both_have() -> None:
-    again = {Run(run.task, run.rows, 1, run.arm): {**row, "accuracy": 10.0} for run, row in BETTER.items()}
+    again = {ArmRun(run.task, run.rows, 1, run.arm): {**row, "accuracy": 10.0} for run, row in BETTER.items()}
     rows = {run: row for run, row in {**BETTER, **again}.items() if (run.arm, run.draw) != (OTHER, 1)}
     scores = Scores.of(rows, 32)
     assert scores.gains(OTHER) == {"mood": 70.0 - 62.0}

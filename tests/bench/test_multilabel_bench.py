@@ -10,7 +10,7 @@ import torch
 
 from bench.harness.rows import Row
 from bench.heldout.figures import Results
-from bench.heldout.plan import AS_THEY_COME, Run
+from bench.heldout.plan import AS_THEY_COME, ArmRun
 from bench.multilabel.lora import LabelledTexts, balanced, lora_scores
 from bench.multilabel.page import Facts, markdown, verdicts
 from bench.multilabel.plan import ARMS, LORA, LORA_ROWS, OURS, plan
@@ -24,13 +24,13 @@ TEXTS = {
 LABELS = ("negative", "positive")
 
 
-def row(run: Run, f1: float) -> Row:
+def row(run: ArmRun, f1: float) -> Row:
     figures = {"micro_f1": f1, "macro_f1": f1 - 10, "lrap": 80.0, "exact_match": 20.0}
     return {**asdict(run), "family": "", "rarest": 1.0, "seconds": 1.0, **figures}
 
 
-def runs_of(arm: str, f1: float, draws: tuple[int, ...] = (0, 1)) -> dict[Run, Row]:
-    runs = (Run(task, 32, draw, arm, AS_THEY_COME) for task in ("first", "second") for draw in draws)
+def runs_of(arm: str, f1: float, draws: tuple[int, ...] = (0, 1)) -> dict[ArmRun, Row]:
+    runs = (ArmRun(task, 32, draw, arm, AS_THEY_COME) for task in ("first", "second") for draw in draws)
     return {run: row(run, f1) for run in runs}
 
 
@@ -60,7 +60,7 @@ def test_lora_is_planned_for_few_rows_alone() -> None:
 
 def test_a_comparison_is_of_the_draws_that_both_have_and_says_how_many() -> None:
     ours = runs_of(OURS, 60.0)
-    ours[Run("first", 32, 1, OURS, AS_THEY_COME)]["micro_f1"] = 0.0  # without its counterpart
+    ours[ArmRun("first", 32, 1, OURS, AS_THEY_COME)]["micro_f1"] = 0.0  # without its counterpart
     results = Results({**ours, **runs_of(LORA, 50.0, draws=(0,))})
     line, other = (line for line in verdicts(results) if ARMS[LORA] in line and "n = 32" in line)
     assert "+10.0 (+10.0 to +10.0), 2 tasks, 2 draws" in line
@@ -72,7 +72,7 @@ def test_a_comparison_is_of_the_draws_that_both_have_and_says_how_many() -> None
 
 def test_the_page_says_how_many_runs_there_are_of_how_many() -> None:
     rows = {**runs_of(OURS, 60.0), **runs_of(LORA, 50.0, draws=(0,))}
-    missing = [Run(task, 32, 1, LORA, AS_THEY_COME) for task in ("first", "second")]
+    missing = [ArmRun(task, 32, 1, LORA, AS_THEY_COME) for task in ("first", "second")]
     page = markdown(Results(rows), Facts("python -m bench.multilabel", "mini", 2, 300, missing))
     assert f"2 runs of the plan were not made ({ARMS[LORA]}, n = 32: 2 of 4 runs made)" in page
     assert f"| 32 | {ARMS[LORA]} | 2 | 2 | 50.0 |" in page

@@ -19,13 +19,13 @@ SIZES = queue.Sizes(jobs=6, versions=5, calls=2, commands=1, dispatched=4)
 
 
 @pytest.fixture
-def filled(tiny_services: Services, tmp_path: Path) -> queue.Place:
-    place = queue.Place(tiny_services, tmp_path, SIZES)
+def filled(tiny_services: Services, tmp_path: Path) -> queue.LongQueue:
+    place = queue.LongQueue(tiny_services, tmp_path, SIZES)
     place.fill()
     return place
 
 
-def test_a_long_queue_is_filled_and_each_call_does_its_work(filled: queue.Place, tiny_services: Services) -> None:
+def test_a_long_queue_is_filled_and_each_call_does_its_work(filled: queue.LongQueue, tiny_services: Services) -> None:
     filled.submit()
     filled.claim()
     filled.select_one()
@@ -34,7 +34,7 @@ def test_a_long_queue_is_filled_and_each_call_does_its_work(filled: queue.Place,
     assert (status.queued, status.running) == (6, 1)
 
 
-def test_processes_claim_and_end_their_share_of_the_jobs(filled: queue.Place, tiny_services: Services) -> None:
+def test_processes_claim_and_end_their_share_of_the_jobs(filled: queue.LongQueue, tiny_services: Services) -> None:
     figure = filled.dispatch(2)
     assert figure["n"] == 4
     assert 0 < figure["p50"] <= figure["p95"]
@@ -72,7 +72,9 @@ def test_memory_that_grows_by_more_than_three_per_cent_fails(
     assert f"**{last / 100 - 1:+.2%}** from job 2 to job 4" in table.read_text()
 
 
-def test_onboard_versions_shows_the_newest_and_says_how_to_go_on(filled: queue.Place, tiny_services: Services) -> None:
+def test_onboard_versions_shows_the_newest_and_says_how_to_go_on(
+    filled: queue.LongQueue, tiny_services: Services
+) -> None:
     home = {"ONBOARD_HOME": str(tiny_services.settings.home), "ONBOARD_BASE": tiny_services.settings.base}
     given = ["versions", "sst2", "--limit", "2", "--json"]
     shown = CliRunner().invoke(app, given, env=home, catch_exceptions=False)

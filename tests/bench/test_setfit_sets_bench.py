@@ -11,7 +11,7 @@ from support.heldout_rows import made
 from support.heldout_tasks import make_tasks
 
 from bench.heldout.figures import Results
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.setfit_sets import __main__ as bench
 from bench.setfit_sets.page import NOT_HERE, verdicts
 from bench.setfit_sets.plan import plan
@@ -56,7 +56,7 @@ def test_a_set_that_is_there_is_measured_with_rows_of_each_class(tiny_base: Base
 
 def test_ours_is_judged_against_the_published_figure_in_its_own_metric() -> None:
     runs = plan({"cr": 2, "amazon_cf": 2}, (8,), (0,), ("default",))
-    assert runs == [Run("cr", 16, 0, "default"), Run("amazon_cf", 16, 0, "default")]
+    assert runs == [ArmRun("cr", 16, 0, "default"), ArmRun("amazon_cf", 16, 0, "default")]
     results = Results({run: made(run, 71.6, mcc=19.0) for run in runs})
     by_set = {line.split(",")[0]: line for line in verdicts(results, {"cr": 2, "amazon_cf": 2})}
     assert by_set["| CR"].endswith("| 71.6 | met |")

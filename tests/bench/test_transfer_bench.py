@@ -22,7 +22,7 @@ from bench.harness.as_a_job import Lesson
 from bench.harness.rows import Row, packed, unpacked
 from bench.transfer import __main__ as bench
 from bench.transfer import runs
-from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SOURCES, Run, Wanted, part_of, plan
+from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SOURCES, TrainingRun, Wanted, part_of, plan
 from bench.transfer.material import Cells
 from bench.transfer.recipes import (
     CHOSEN_AT,
@@ -89,7 +89,7 @@ def test_each_method_learns_what_one_word_tells(
     monkeypatch.setattr(runs, "TuningSettings", partial(TuningSettings, steps=20, passes=1))
     weights = load_engine(cells.base, "cpu").backbone.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
-    row = measure(cells, Run("imdb", 32, 0, method, start, recipe), QUICK)
+    row = measure(cells, TrainingRun("imdb", 32, 0, method, start, recipe), QUICK)
     assert row["recipe"] == recipe
     assert row["accuracy"] > 80
     assert row["accuracy"] == pytest.approx(100 * unpacked(row["correct"], row["rows"]).mean(), abs=0.01)
@@ -100,11 +100,11 @@ def test_each_method_learns_what_one_word_tells(
 
 def test_ours_are_trained_as_a_job_trains_but_for_the_curve(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     assert replace(as_a_job.SETTINGS, curve=FewShotSettings.curve) == FewShotSettings()
-    few, many = (cells.of(Run("imdb", rows, 0, "embedding", "sst2")) for rows in (64, 68))
+    few, many = (cells.of(TrainingRun("imdb", rows, 0, "embedding", "sst2")) for rows in (64, 68))
     assert (len(few.ids), len(few.own.ids), few.bench.dataset.validation) == (64, 64, ())
     assert (len(many.ids), len(many.own.ids), len(many.bench.dataset.validation)) == (68, 51, 17)
     assert (runs.embedding_passes(64), runs.embedding_passes(68)) == (80 * (2 * 2 + 4 * 1.5), round(80 * 2 * 51 / 25))
-    assert measure(cells, Run("imdb", 16, 0, "embedding", "sst2"), QUICK)["share"] in {1.0, 0.5, 0.25, 0.125}
+    assert measure(cells, TrainingRun("imdb", 16, 0, "embedding", "sst2"), QUICK)["share"] in {1.0, 0.5, 0.25, 0.125}
 
 
 def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_shared_hypernetwork(
@@ -112,13 +112,13 @@ def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_sh
 ) -> None:
     cells, weights = Cells(tiny_base, data / "target", 40), load_engine(tiny_base, "cpu").hypernetwork.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
-    alone = measure(cells, Run("imdb", 16, 0, "embedding", "sst2"), QUICK)
+    alone = measure(cells, TrainingRun("imdb", 16, 0, "embedding", "sst2"), QUICK)
     monkeypatch.setattr(as_a_job, "learn", None)  # the embedding is not trained twice
-    cell = cells.of(Run("imdb", 16, 0, "hypernetwork", "sst2"))
+    cell = cells.of(TrainingRun("imdb", 16, 0, "hypernetwork", "sst2"))
     assert min(cell.start("sst2").seconds, cell.trained["sst2"].seconds) > 0
     cell._starts["sst2"] = replace(cell.start("sst2"), seconds=3000.0)
     cell.trained["sst2"] = replace(cell.trained["sst2"], seconds=4000.0)
-    tuned = measure(cells, Run("imdb", 16, 0, "hypernetwork", "sst2"), QUICK)
+    tuned = measure(cells, TrainingRun("imdb", 16, 0, "hypernetwork", "sst2"), QUICK)
     assert (tuned["chosen"], tuned["words"]) == (alone["chosen"], alone["words"])
     assert 8000 > tuned["seconds"] > 7000, "start and training count, whichever run they were made for"
     assert all(value.equal(before[name]) for name, value in weights.items())
@@ -129,7 +129,7 @@ def test_what_auto_trained_from_one_of_the_starts_is_not_trained_again(
     tiny_base: Base, data: Path, monkeypatch: pytest.MonkeyPatch, briefly: None, method: str
 ) -> None:
     cells = Cells(tiny_base, data / "target", 40)
-    trained = Run("imdb", 16, 0, method, "sst2")
+    trained = TrainingRun("imdb", 16, 0, method, "sst2")
     row = {**measure(cells, trained, QUICK), "settings": {}}
     auto = replace(trained, start=AUTO)
     cells.of(auto)._starts[AUTO] = replace(cells.of(auto).start("sst2"), passes=99)
@@ -143,7 +143,7 @@ def test_what_auto_trained_from_one_of_the_starts_is_not_trained_again(
 
 
 def test_a_start_with_other_words_or_another_embedding_is_trained(cells: Cells) -> None:
-    run = Run("imdb", 16, 0, "embedding", "sst2")
+    run = TrainingRun("imdb", 16, 0, "embedding", "sst2")
     start, auto = cells.of(run).start("sst2"), replace(run, start=AUTO)
     row = made(auto, np.array([True])) | {"chosen": "sst2", "words": list(start.words)}
     assert runs.same_training(run, start, {auto: row})
@@ -171,27 +171,29 @@ def test_the_folds_say_how_much_of_the_step_is_taken_and_what_auto_would_have_pu
     by_share = {1.0: whole, 0.5: 9.0, 0.25: 9.0, 0.125: eighth}
     monkeypatch.setattr(as_a_job, "worth_tuning", lambda _: Worth(worth, "said so"))
     monkeypatch.setattr(Lesson, "losses", lambda *_: LossByShare(5.0, by_share))
-    alone, row = (measure(cells, Run("imdb", 16, 0, method, "sst2"), QUICK) for method in ("embedding", "hypernetwork"))
+    alone, row = (
+        measure(cells, TrainingRun("imdb", 16, 0, method, "sst2"), QUICK) for method in ("embedding", "hypernetwork")
+    )
     assert (row["proposed"], row["auto_proposed"]) == (proposed, by_rule)
     assert row["auto"] == (row["correct"] if by_rule else alone["correct"])
     assert row["by_share"] == {"0": 5.0, "1": whole, "0.5": 9.0, "0.25": 9.0, "0.125": eighth}
 
 
 def test_of_many_rows_held_out_ones_say_how_far_to_tune(cells: Cells) -> None:
-    row = measure(cells, Run("imdb", 68, 0, "hypernetwork", "sst2"), QUICK)
+    row = measure(cells, TrainingRun("imdb", 68, 0, "hypernetwork", "sst2"), QUICK)
     assert set(row["by_share"]) == {"0", "1", "0.5", "0.25", "0.125"}
     assert row["proposed"] in {1.0, 0.5, 0.25, 0.125}
     assert row["row_passes"] > runs.embedding_passes(68) + 80 * 8  # no folds are tuned
 
 
 def test_all_methods_have_the_same_rows_and_all_draws_the_same_test_rows(cells: Cells) -> None:
-    first = cells.of(Run("imdb", 16, 0, "embedding", AUTO))
-    assert cells.of(Run("imdb", 16, 0, "full")) is first
+    first = cells.of(TrainingRun("imdb", 16, 0, "embedding", AUTO))
+    assert cells.of(TrainingRun("imdb", 16, 0, "full")) is first
     assert len(first.dataset.train) == 16
-    other = cells.of(Run("imdb", 16, 1, "embedding", AUTO))
+    other = cells.of(TrainingRun("imdb", 16, 1, "embedding", AUTO))
     assert other.dataset.train != first.dataset.train
     assert other.test == first.test
-    assert cells.of(Run("imdb", 32, 0, "full")).test == first.test
+    assert cells.of(TrainingRun("imdb", 32, 0, "full")).test == first.test
 
 
 def test_the_plan_holds_every_cell_once_and_what_the_goals_need_comes_first() -> None:
@@ -229,7 +231,9 @@ def test_a_baseline_has_two_recipes_where_they_are_chosen_and_one_elsewhere() ->
 def test_only_what_is_asked_for_is_planned() -> None:
     asked = Wanted(("paws",), (16,), ("embedding", "lora"), ("hand",), 2)
     assert plan("target", asked) == [
-        Run("paws", 16, seed, *of) for seed in (0, 1) for of in (("embedding", "qqp"), ("lora", "", CREDITED["lora"]))
+        TrainingRun("paws", 16, seed, *of)
+        for seed in (0, 1)
+        for of in (("embedding", "qqp"), ("lora", "", CREDITED["lora"]))
     ]
 
 
@@ -245,13 +249,16 @@ def test_finished_runs_stay_a_line_that_was_cut_off_is_made_again_and_other_sett
     tmp_path: Path,
 ) -> None:
     work, measured = tmp_path / "work.jsonl", []
-    planned = [Run("imdb", 16, 0, "full", "", USUAL), *(Run("imdb", 16, seed, "full") for seed in (1, 2))]
+    planned = [
+        TrainingRun("imdb", 16, 0, "full", "", USUAL),
+        *(TrainingRun("imdb", 16, seed, "full") for seed in (1, 2)),
+    ]
 
-    def measure_one(run: Run) -> Row:
+    def measure_one(run: TrainingRun) -> Row:
         measured.append(run.seed)
         return made(run, np.array([True, False]))
 
-    def settings(rate: float) -> Callable[[Run], dict[str, Any]]:
+    def settings(rate: float) -> Callable[[TrainingRun], dict[str, Any]]:
         return lambda run: {"rates": (rate,)}
 
     run_missing(planned[:2], measure_one, settings(1.0), work)
@@ -266,7 +273,7 @@ def test_finished_runs_stay_a_line_that_was_cut_off_is_made_again_and_other_sett
 
 
 def test_when_the_time_is_up_no_further_run_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    planned = [Run("imdb", 16, seed, "full") for seed in range(4)]
+    planned = [TrainingRun("imdb", 16, seed, "full") for seed in range(4)]
     clock = iter([0.0, 0.0, 1800.0, 3600.0])
     run_missing(
         planned, lambda run: made(run, np.array([True])), lambda run: {}, tmp_path / "work.jsonl", 1.0,
@@ -277,13 +284,19 @@ def test_when_the_time_is_up_no_further_run_begins(tmp_path: Path, capsys: pytes
 
 
 def test_rows_of_before_recipes_had_names_are_found_and_each_recipe_has_rows_of_its_own(tmp_path: Path) -> None:
-    work, (one, other) = tmp_path / "work.jsonl", (Run("imdb", 32, 0, "full", "", name) for name in (GENTLE, USUAL))
-    old = made(Run("imdb", 32, 0, "full"), np.array([True]))
+    work, (one, other) = (
+        tmp_path / "work.jsonl",
+        (TrainingRun("imdb", 32, 0, "full", "", name) for name in (GENTLE, USUAL)),
+    )
+    old = made(TrainingRun("imdb", 32, 0, "full"), np.array([True]))
     del old["recipe"]
     rows = [{**row, "settings": {}} for row in (old, made(one, np.array([False])))]
     work.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    measured = rows_of([Run("imdb", 32, 0, "full"), one, other], lambda run: {}, work)
-    assert {run: row["accuracy"] for run, row in measured.items()} == {Run("imdb", 32, 0, "full"): 100.0, one: 0.0}
+    measured = rows_of([TrainingRun("imdb", 32, 0, "full"), one, other], lambda run: {}, work)
+    assert {run: row["accuracy"] for run, row in measured.items()} == {
+        TrainingRun("imdb", 32, 0, "full"): 100.0,
+        one: 0.0,
+    }
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
@@ -350,7 +363,7 @@ def test_a_grid_on_the_sources_ranks_the_recipes_of_each_method(
     command: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    def measure_one(cells: Cells, run: Run, recipes: dict[RecipeKey, Recipe]) -> Row:
+    def measure_one(cells: Cells, run: TrainingRun, recipes: dict[RecipeKey, Recipe]) -> Row:
         return made(run, np.arange(100) < 1000 * recipes["prompt", ""].learning_rate / 10)
 
     monkeypatch.setattr(bench, "measure", measure_one)
@@ -364,7 +377,7 @@ def test_a_grid_on_the_sources_ranks_the_recipes_of_each_method(
 
 
 def test_recipes_are_ranked_on_the_runs_that_all_of_them_have() -> None:
-    easy, hard = Run("sst2", 32, 0, "lora"), Run("mnli", 32, 0, "lora")
+    easy, hard = TrainingRun("sst2", 32, 0, "lora"), TrainingRun("mnli", 32, 0, "lora")
     measured = {"one": {easy: {"accuracy": 90.0}, hard: {"accuracy": 50.0}}, "other": {hard: {"accuracy": 60.0}}}
     head, *ranking = bench.ranked("lora", measured, 6)
     assert head == "lora: 2 of 6 recipes, on the 1 run that each of them has"

@@ -9,7 +9,7 @@ from support.transfer_rows import made
 from bench.harness.figures import figure
 from bench.harness.holm import holm_adjusted
 from bench.harness.lines import svg
-from bench.transfer.cells import AUTO, Run, Wanted, plan
+from bench.transfer.cells import AUTO, TrainingRun, Wanted, plan
 from bench.transfer.figures import Key, Results, oracle
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.recipes import CHOSEN_BY, CREDITED, GENTLE, RECIPES, USUAL
@@ -55,7 +55,7 @@ def test_regret_is_what_the_best_start_of_the_other_draws_has_more() -> None:
 
 def test_a_start_that_was_not_measured_leaves_regret_open_and_so_does_a_single_draw() -> None:
     whole = results(auto=70, hand=80)
-    lacking = {run: row for run, row in whole.rows.items() if run != Run("imdb", 16, 1, "embedding", "cola")}
+    lacking = {run: row for run, row in whole.rows.items() if run != TrainingRun("imdb", 16, 1, "embedding", "cola")}
     regrets = Results(lacking, HANDS, (0, 1)).regrets("embedding", (16,))
     assert set(regrets) == {("cb", 16)}
     assert not results(auto=70, hand=80, seeds=1).regrets("embedding", (16,))
@@ -63,7 +63,7 @@ def test_a_start_that_was_not_measured_leaves_regret_open_and_so_does_a_single_d
 
 def test_means_of_regret_are_told_of_all_tasks_only() -> None:
     whole = results(auto=70, hand=80)
-    lacking = {run: row for run, row in whole.rows.items() if run != Run("imdb", 100, 1, "embedding", "cola")}
+    lacking = {run: row for run, row in whole.rows.items() if run != TrainingRun("imdb", 100, 1, "embedding", "cola")}
     page = markdown(Results(lacking, HANDS, (0, 1)), FACTS)
     assert "| **all** | 16 | **10.0 (10.0 to 10.0)** |\n| all but CB | 16 | 10.0 (" in page
     assert "| CB | 100 | 10.0 (" in page
@@ -79,9 +79,10 @@ def test_a_regret_that_is_rounded_to_what_was_wanted_has_another_decimal() -> No
 def test_the_cost_of_all_runs_counts_each_training_once() -> None:
     seconds = {("embedding", AUTO): 10, ("hypernetwork", AUTO): 30, ("hypernetwork", "sst2"): 25, ("full", ""): None}
     rows = {
-        (run := Run("imdb", 16, 0, *of)): made(run, np.arange(4) < 3, seconds=taken) for of, taken in seconds.items()
+        (run := TrainingRun("imdb", 16, 0, *of)): made(run, np.arange(4) < 3, seconds=taken)
+        for of, taken in seconds.items()
     }
-    twin = Run("imdb", 16, 0, "embedding", "sst2")
+    twin = TrainingRun("imdb", 16, 0, "embedding", "sst2")
     rows[twin] = made(twin, np.arange(4) < 3, seconds=None, trained_as=AUTO)
     assert Results(rows, HANDS, (0,)).core_seconds() == (30 + 25, 1)
 
@@ -112,7 +113,7 @@ def test_the_page_shows_what_chose_the_recipe_of_each_baseline(monkeypatch: pyte
     )
     assert (gentle[0], gentle[4][:4], gentle[5]) == ("LoRA, r = 8, gentle", "60.0", "yes")
     assert (usual[0], usual[4][:4], usual[5]) == ("LoRA, r = 8, usual", "40.0", "")
-    lacking = {run: row for run, row in measured.rows.items() if run != Run("cb", 32, 0, "lora", "", USUAL)}
+    lacking = {run: row for run, row in measured.rows.items() if run != TrainingRun("cb", 32, 0, "lora", "", USUAL)}
     assert Results(lacking, HANDS, (0, 1)).chosen_by("lora", USUAL) is None
 
 
@@ -151,7 +152,7 @@ def test_a_gain_that_is_rounded_to_what_was_wanted_has_another_decimal() -> None
 
 def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
     gone = [
-        Run("imdb", shots, 0, method, start)
+        TrainingRun("imdb", shots, 0, method, start)
         for shots in (32, 16)
         for method, start in (("hypernetwork", AUTO), ("lora", ""))
     ]
@@ -181,7 +182,9 @@ def test_nothing_is_met_before_every_cell_is_there_and_what_is_there_is_counted(
 def test_one_cell_one_run_and_one_draw_are_not_called_several() -> None:
     hands = {"imdb": HANDS["imdb"]}
     rows = {run: row for run, row in results(auto=80, hand=80, seeds=1).rows.items() if run.task == "imdb"}
-    page = markdown(Results(rows, hands, (0,)), Facts(**{**vars(FACTS), "missing": [Run("imdb", 16, 0, "full")]}))
+    page = markdown(
+        Results(rows, hands, (0,)), Facts(**{**vars(FACTS), "missing": [TrainingRun("imdb", 16, 0, "full")]})
+    )
     assert "**1 run of the plan was not made (full fine-tuning, n = 16)" in page
     assert "1 draw of n labelled rows" in page
     assert "the intervals are of the test rows alone" in page

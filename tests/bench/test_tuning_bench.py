@@ -13,7 +13,7 @@ from support.tiny_base import with_fingerprints
 
 from bench.harness.page import ANOTHER_BASE
 from bench.harness.unseen import KINDS, make
-from bench.tuning.__main__ import Place
+from bench.tuning.__main__ import BaseWithSources
 from bench.tuning.page import page, taken
 from onboard.bases import Base
 from onboard.bases.load import load_engine
@@ -117,7 +117,7 @@ def test_the_page_shows_gains_and_what_the_sources_lose() -> None:
 
 
 @pytest.fixture
-def place(tiny_base: Base, tmp_path: Path) -> Place:
+def place(tiny_base: Base, tmp_path: Path) -> BaseWithSources:
     """The tiny base, and rows of its two sources and of a held-out task."""
     for split in ("train", "test"):
         reviews = [
@@ -131,10 +131,12 @@ def place(tiny_base: Base, tmp_path: Path) -> Place:
             with gzip.open(tmp_path / "data" / folder / f"{split}.jsonl.gz", "wt", encoding="utf-8") as lines:
                 lines.write("".join(json.dumps(row) + "\n" for row in rows))
     base = with_fingerprints(tiny_base, tmp_path / "base")
-    return Place(base, load_engine(base, "cpu"), tmp_path / "data", 32)
+    return BaseWithSources(base, load_engine(base, "cpu"), tmp_path / "data", 32)
 
 
-def test_a_task_is_learned_and_tuned_and_the_guards_share_of_the_step_is_measured_at_both_ends(place: Place) -> None:
+def test_a_task_is_learned_and_tuned_and_the_guards_share_of_the_step_is_measured_at_both_ends(
+    place: BaseWithSources,
+) -> None:
     assert {name: lost["increase"] for name, lost in place.sources.losses(place.engine.hypernetwork).items()} == {
         "sst2": 0.0, "stsb": 0.0,
     }  # fmt: skip

@@ -24,7 +24,7 @@ from onboard.api.etags import etag, matches
 from onboard.api.forms import DatasetForm, JobForm
 from onboard.api.receiving import read_form
 from onboard.api.upload_places import Sender
-from onboard.api.uploads import FILE_FIELDS, Upload, received, safe_name
+from onboard.api.uploads import FILE_FIELDS, ReceivedUpload, received, safe_name
 from onboard.contract.requests import parse_requests
 from onboard.domain.job import JobSpec
 from onboard.domain.submission import Submission
@@ -115,7 +115,7 @@ async def received_form(pieces: list[bytes], kind: str, place: Path) -> None:
 # --- forms and orders ---
 
 
-def read_any(form: type[BaseModel], upload: Upload) -> None:
+def read_any(form: type[BaseModel], upload: ReceivedUpload) -> None:
     try:
         submission = read_form(form, upload).submission()
     except RequestValidationError as error:
@@ -134,7 +134,7 @@ VALUES = some.lists(TEXTS | some.sampled_from(["0", "-1", "1e400", "nan", "true"
 @example({"dataset": ["hf://x"], "time_limit": ["inf"]})
 @example({"dataset": ["/etc/passwd"]})
 def test_any_fields_of_a_form_are_an_order_or_refused(fields: dict[str, list[str]]) -> None:
-    upload = Upload(Path("/nowhere"), {name: values for name, values in fields.items() if values})
+    upload = ReceivedUpload(Path("/nowhere"), {name: values for name, values in fields.items() if values})
     for form in (DatasetForm, JobForm):
         require_ours(lambda form=form: read_any(form, upload))
 

@@ -43,15 +43,15 @@ def test_more_rows_make_a_new_version_of_both(desk: Desk) -> None:
     desk.learn(opinions(24), method="linear")
     before = desk.version("mood")
     added = adding(desk, NEW)
-    assert added.change["counts"] == {"added": 6}
-    assert (added.change["version"], added.change["dataset"]) == (1, before.dataset_digest)
+    assert added.change.counts == {"added": 6}
+    assert (added.change.version, added.change.dataset) == (1, before.dataset_digest)
     assert len(dataset_of(desk, added.job).train) == 30
     done = desk.run(desk.claim())
     after = desk.version("mood")
     assert (after.version, after.dataset_digest) == (2, added.job.spec.dataset)
     assert done.result is not None
     assert done.result["change"]["counts"] == {"added": 6}
-    rows = load(read_snapshot(desk.services, added.change["rows"]))
+    rows = load(read_snapshot(desk.services, added.change.rows))
     assert {row.text_a for row in rows.train} == {row["text"] for row in NEW}
 
 
@@ -60,7 +60,7 @@ def test_rows_that_are_there_or_contradict_are_left_out_and_told(desk: Desk) -> 
     desk.learn(rows, method="linear")
     odd = {**rows[0], "label": opposite(rows[0]["label"])}
     added = adding(desk, [odd, rows[1], {**rows[2], "text": rows[2]["text"].upper()}, *NEW])
-    assert added.change["counts"] == {"added": 6, "repeated": 2, "contradicted": 1}
+    assert added.change.counts == {"added": 6, "repeated": 2, "contradicted": 1}
     warnings = {one["code"]: one for one in added.job.spec.options["dataset_report"]["warnings"]}
     assert warnings["repeated_rows"]["count"] == 2
     (example,) = warnings["contradicted_rows"]["examples"]
@@ -73,7 +73,7 @@ def test_labels_are_corrected_where_that_is_asked(desk: Desk) -> None:
     desk.learn(rows, method="linear")
     odd = {**rows[0], "label": opposite(rows[0]["label"])}
     added = adding(desk, [odd], replace=True)
-    assert added.change["counts"] == {"replaced": 1}
+    assert added.change.counts == {"replaced": 1}
     assert {row.label for row in dataset_of(desk, added.job).train if row.text_a == odd["text"]} == {odd["label"]}
 
 
@@ -81,7 +81,7 @@ def test_rows_are_removed_by_their_texts(desk: Desk) -> None:
     rows = opinions(24)
     desk.learn(rows, method="linear")
     added = adding(desk, [{"text": rows[0]["text"]}, {"text": "nobody said that"}], remove=True)
-    assert added.change["counts"] == {"removed": 1, "missing": 1}
+    assert added.change.counts == {"removed": 1, "missing": 1}
     assert len(dataset_of(desk, added.job).train) == 23
     with pytest.raises(InputError, match="No training row of"):
         adding(desk, [{"text": row["text"]} for row in rows if row["label"] == rows[0]["label"]], remove=True)
@@ -101,7 +101,7 @@ def test_new_labels_come_only_where_they_are_welcome(desk: Desk) -> None:
 def test_two_additions_at_once_both_land_one_after_the_other(desk: Desk) -> None:
     desk.learn(opinions(24), method="linear")
     first, second = adding(desk, NEW), adding(desk, opinions(4, start=950))
-    assert second.change["job"] == first.job.id
+    assert second.change.job == first.job.id
     assert len(dataset_of(desk, second.job).train) == 34
     desk.run(desk.claim())
     desk.run(desk.claim())
@@ -267,8 +267,8 @@ def test_lineage_shows_the_rows_and_the_dataset_before_even_where_rows_go_again(
     desk.run(desk.claim())
     drawn = lineage(desk.services, "mood")
     made_of = {(edge.source, edge.target) for edge in drawn.edges if edge.kind == "made_of"}
-    assert (added.change["dataset"], added.job.spec.dataset) in made_of
-    assert (added.change["rows"], added.job.spec.dataset) in made_of
+    assert (added.change.dataset, added.job.spec.dataset) in made_of
+    assert (added.change.rows, added.job.spec.dataset) in made_of
     assert desk.version("mood@v3").dataset_digest == desk.version("mood@v1").dataset_digest
     assert render_lineage(drawn).startswith("<svg")
 

@@ -6,7 +6,6 @@ import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from onboard.bases import Base
 from onboard.hypernetworks.register import register_base
 from onboard.operations.backup.archive import reading
 from onboard.operations.backup.make import back_up
+from onboard.operations.backup.manifest import pack_manifest
 from onboard.operations.backup.rows import pack_rows, unpack_rows
 from onboard.operations.gc import collect_garbage
 from onboard.registry import dump
@@ -155,8 +155,9 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
         # of versions and jobs; the upgrade fills them in again, as far as it can
         gone = (*later, "pairs", "stored_bytes", "temperature", "provisional", "turn")
         old = pack_rows([{name: value for name, value in row.items() if name not in gone} for row in rows])
-        tables[table] = replace(tables[table], parts=[store.put(old, "rows")])
-    (target / "manifest.json").write_bytes(replace(manifest, revision="20261121a", tables=tables).pack())
+        tables[table] = tables[table].model_copy(update={"parts": (store.put(old, "rows"),)})
+    earlier = manifest.model_copy(update={"revision": "20261121a", "tables": tables})
+    (target / "manifest.json").write_bytes(pack_manifest(earlier))
     restored_into(empty, target)
     after = empty.opened()  # which refuses any schema but this code's
     expected, restored = rows_of(lively), rows_of(after)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from support.real_jobs import Desk, opinions, write_rows
 
+from onboard.contract.changes import change_sentence
 from onboard.domain.addition import Addition
-from onboard.domain.change import change_sentence
 from onboard.domain.job import JobState
 from onboard.domain.label_change import LabelChange
 from onboard.errors import ConflictError
@@ -46,7 +46,7 @@ def test_a_renamed_label_answers_as_before_under_its_new_name(desk: Desk) -> Non
     assert answers(desk, "mood@v2") == [(names[label], shares) for label, shares in before]
     assert answers(desk, "mood") == before  # aliases stay
     assert [part["label"] for part in list_labels(desk.services, "mood")["labels"]] == ["no", "liked"]
-    assert change_sentence(desk.version("mood@v2").change or {}) == "Made of v1: the label 'yes' is called 'liked'."  # type: ignore[arg-type]
+    assert change_sentence(desk.version("mood@v2").change or {}) == "Made of v1: the label 'yes' is called 'liked'."
 
 
 def test_rows_that_are_added_later_have_the_new_name(desk: Desk) -> None:
@@ -54,7 +54,7 @@ def test_rows_that_are_added_later_have_the_new_name(desk: Desk) -> None:
     changed(desk, "rename", ["yes"], "liked")
     more = [{**row, "label": {"yes": "liked", "no": "no"}[row["label"]]} for row in opinions(4, start=900)]
     added = add(desk.services, MemoryDoorbell(), "mood", Addition(write_rows(desk.folder / "more.jsonl", more)))
-    assert added.change["counts"] == {"added": 4}
+    assert added.change.counts == {"added": 4}
     desk.run(desk.claim())
     assert set(desk.version("mood@v3").labels) == {"no", "liked"}
     assert desk.version("mood").version == 1  # those who ask `latest` know the old names

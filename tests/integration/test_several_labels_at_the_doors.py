@@ -157,14 +157,14 @@ def test_rows_are_added_corrected_and_removed(learned: Desk) -> None:
     known, new = sets_of(3), sets_of(5, 2000)
     odd = {**known[0], "labels": ["great", "plot"]}
     added = adding(learned, [odd, known[1], *new])
-    assert added.change["counts"] == {"added": 5, "repeated": 1, "contradicted": 1}
+    assert added.change.counts == {"added": 5, "repeated": 1, "contradicted": 1}
     learned.run(learned.claim())
     assert len(rows_of(learned, "tags@v3").train) == 95
     assert learned.version("tags").version == 3
     corrected = adding(learned, [odd], replace=True)
-    assert corrected.change["counts"] == {"replaced": 1}
+    assert corrected.change.counts == {"replaced": 1}
     removed = adding(learned, [{"text": known[1]["text"]}], remove=True)
-    assert removed.change["counts"] == {"removed": 1}
+    assert removed.change.counts == {"removed": 1}
     for _ in range(2):
         learned.run(learned.claim())
     after = {row.text_a: row.label for row in rows_of(learned, "tags@v5").train}
@@ -196,7 +196,7 @@ def test_unusable_sets_are_not_added(learned: Desk, labels: Any, problem: str) -
     assert [(one["code"], one["row"]) for one in caught.value.data["problems"]] == [(problem, 4)]
     added = adding(learned, [{"text": "a newer text", "labels": ["great", "film", "great"]}])
     warnings = {one["code"] for one in added.job.spec.options["dataset_report"]["warnings"]}
-    assert (added.change["counts"], "repeated_labels" in warnings) == ({"added": 1}, True)
+    assert (added.change.counts, "repeated_labels" in warnings) == ({"added": 1}, True)
 
 
 def test_rows_that_would_leave_nothing_to_learn_stay(learned: Desk) -> None:

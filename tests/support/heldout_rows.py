@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.harness.rows import Row
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 
 
-def made(run: Run, accuracy: float, **more: Any) -> Row:
+def made(run: ArmRun, accuracy: float, **more: Any) -> Row:
     """A row of a finished run."""
     probe = {"chosen": "sst2@v1", "start": "sst2@v1", "start_family": "sentiment", "best": ["sst2@v1"],
              "in_base": True, "top1": True, "top3": True}  # fmt: skip
@@ -21,11 +21,11 @@ def made(run: Run, accuracy: float, **more: Any) -> Row:
     }  # fmt: skip
 
 
-def made_results(by_arm: dict[str, Sequence[float]], rows: int = 32, **more: Any) -> dict[Run, Row]:
+def made_results(by_arm: dict[str, Sequence[float]], rows: int = 32, **more: Any) -> dict[ArmRun, Row]:
     """Rows of two draws of a task for each accuracy of an arm: `task-0`, `task-1` …"""
     return {
         run: made(run, accuracy, **more)
         for arm, accuracies in by_arm.items()
         for place, accuracy in enumerate(accuracies)
-        for run in (Run(f"task-{place}", rows, draw, arm) for draw in (0, 1))
+        for run in (ArmRun(f"task-{place}", rows, draw, arm) for draw in (0, 1))
     }

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.heldout.figures import Results
-from bench.heldout.plan import Run
+from bench.heldout.plan import ArmRun
 from bench.multilabel import __main__ as bench
 from bench.multilabel.page import Facts, markdown
 from bench.multilabel.plan import ARMS, plan
@@ -380,7 +380,7 @@ def test_baselines_are_the_commonest_set_and_one_vs_rest(read: Callable[..., Che
 def test_the_bench_says_what_was_wanted_and_met(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = plan(["tags", "topics"], tuple(ARMS), (32,))
     values = {"ours": 60.0, "tfidf": 40.0, "minilm": 61.0}
-    rows: dict[Run, dict[str, Any]] = {
+    rows: dict[ArmRun, dict[str, Any]] = {
         run: {
             "family": "", "rarest": 1.0, "seconds": 1.0,
             **dict.fromkeys(("micro_f1", "macro_f1", "lrap", "exact_match"), values.get(run.arm, 10.0)),

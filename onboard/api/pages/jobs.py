@@ -17,7 +17,7 @@ from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import InputError
 from onboard.jobs.control import brief
-from onboard.jobs.many import MOST_AT_ONCE, Change, Changed, JobPage, change_matching, change_selected, jobs_page
+from onboard.jobs.many import MOST_AT_ONCE, Change, ChangedJobs, JobPage, change_matching, change_selected, jobs_page
 from onboard.jobs.waking import wake
 from onboard.registry.database import Database
 from onboard.report.versions import result_of
@@ -74,7 +74,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ChangeProgress:
     """Progress of a change of all matching jobs: where to continue, and previous results."""
 
     after: str
@@ -105,8 +105,8 @@ def _posted(
     return Filters(_search(state, task, queue, owner), JobOrder.NEWEST)
 
 
-def _progress(after: FormText = "", done: Number = 0, refused: Number = 0) -> Progress:
-    return Progress(after, done, refused)
+def _progress(after: FormText = "", done: Number = 0, refused: Number = 0) -> ChangeProgress:
+    return ChangeProgress(after, done, refused)
 
 
 @router.get("/jobs", dependencies=_READ)
@@ -142,7 +142,7 @@ def change_jobs(
     if not job:
         raise InputError("no-job-selected")
     changed = change_selected(services.database, change, job)
-    return _told(request, services, change, changed, filters, Progress("", 0, 0))
+    return _told(request, services, change, changed, filters, ChangeProgress("", 0, 0))
 
 
 @router.post("/jobs/matching", dependencies=_SUBMIT)
@@ -151,7 +151,7 @@ def change_all_jobs(
     request: Request,
     services: OpenServices,
     filters: Annotated[Filters, Depends(_posted)],
-    progress: Annotated[Progress, Depends(_progress)],
+    progress: Annotated[ChangeProgress, Depends(_progress)],
 ) -> Response:
     """Cancel or retry the next hundred matching jobs; the returned page then requests the next ones itself."""
     changed = change_matching(services.database, change, filters.search, progress.after or None, MOST_AT_ONCE)
@@ -176,7 +176,7 @@ def with_results(database: Database, jobs: JobPage) -> list[dict[str, Any]]:
 
 
 def _told(
-    request: Request, services: Any, change: Change, changed: Changed, filters: Filters, before: Progress
+    request: Request, services: Any, change: Change, changed: ChangedJobs, filters: Filters, before: ChangeProgress
 ) -> Response:
     for queue in sorted(changed.queues):
         wake(services, queue, outside=True)

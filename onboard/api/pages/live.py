@@ -39,7 +39,7 @@ Say = Callable[[], Awaitable[str]]
 router = APIRouter(include_in_schema=False)
 
 
-class Pulse:
+class ServicePulse:
     """The current pulse of the service with rendered parts of pages, each made once per `LOOK_SECONDS` for all open
     pages.
 
@@ -87,7 +87,7 @@ async def follow_all(
     of: Annotated[Literal["", "overview"], Query()] = "",
 ) -> StreamingResponse:
     """Send an event `news` after every change of a job, worker or queue; for the overview, its live part."""
-    heart: Pulse = request.app.state.pulse
+    heart: ServicePulse = request.app.state.pulse
 
     async def part() -> str:
         make = partial(_overview, request, services.database, heart)
@@ -111,7 +111,7 @@ def follow_one(
     return event_stream(while_signed_in(events, identifying(request)))
 
 
-def _overview(request: Request, database: Database, heart: Pulse) -> str:
+def _overview(request: Request, database: Database, heart: ServicePulse) -> str:
     overview: Overview = request.app.state.overview
     document = overview.read(database, since=heart.read_at)  # shared, independent of rights
     return json.dumps(rendered(request, "overview_part.html", document=document))
@@ -122,7 +122,7 @@ async def _news() -> str:
 
 
 async def _beats(
-    pulse: Pulse, database: Database, readers: Readers, say: Say = _news, again_seconds: float = math.inf
+    pulse: ServicePulse, database: Database, readers: Readers, say: Say = _news, again_seconds: float = math.inf
 ) -> AsyncIterator[str]:
     """Yield the result of `say` at once, after every event, and after some time without."""
     last, said_at = None, time.monotonic()

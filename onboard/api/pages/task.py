@@ -15,11 +15,11 @@ from onboard.api.pages.jobs import with_results
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
 from onboard.contract.card import render_card
+from onboard.contract.changes import change_sentence
 from onboard.contract.jobs import NAME
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.access import Scope
 from onboard.domain.canary import alias_tag, parse_share, share_text
-from onboard.domain.change import change_sentence
 from onboard.domain.job_search import JobSearch
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, MOST_LETTERS

@@ -27,11 +27,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class Maps:
-    """The map of the latest versions, computed again when one changes. Thread-safe.
-
-    Args:
-        services: services of the tasks.
-    """
+    """The map of the latest versions, computed again when one changes. Thread-safe."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -17,7 +17,7 @@ _RUNNING: Final = JobState.RUNNING.value
 
 
 @dataclass(slots=True)
-class Step:
+class TimelineStep:
     """A stage of an attempt, or the wait before it.
 
     Args:
@@ -37,7 +37,7 @@ class AttemptSteps:
     """An attempt of a job; number 0 is a job that was never claimed."""
 
     number: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TimelineStep] = field(default_factory=list)
 
     def stop(self) -> None:
         """Mark the current step as stopped."""
@@ -49,14 +49,13 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
     """Return the attempts of a job, in order; the last one includes the stages that have not started.
 
     Args:
-        job: its document.
         events: its events as documents, from the first on.
     """
     attempts: list[AttemptSteps] = []
     queued_at: str | None = job["created_at"]
     for event in events:
         if event["kind"] == "state" and event["message"] == _RUNNING:
-            waited = Step(WAIT, "done", from_iso(event["at"]) - from_iso(queued_at), queued_at)
+            waited = TimelineStep(WAIT, "done", from_iso(event["at"]) - from_iso(queued_at), queued_at)
             attempts.append(AttemptSteps(event["attempt"], [waited]))
         elif event["kind"] == "state":
             if attempts:
@@ -66,7 +65,9 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
         elif event["stage"] and attempts:
             _enter(attempts[-1], event)
     if job["state"] == JobState.QUEUED:
-        attempts.append(AttemptSteps(job["attempt"] + 1 if attempts else 0, [Step(WAIT, "now", None, queued_at)]))
+        attempts.append(
+            AttemptSteps(job["attempt"] + 1 if attempts else 0, [TimelineStep(WAIT, "now", None, queued_at)])
+        )
     if attempts and not JobState(job["state"]).finished:
         attempts[-1].steps = sorted(
             [*attempts[-1].steps, *_still_to_come(attempts, _stages_of(job))], key=lambda step: _ORDER[step.name]
@@ -76,7 +77,7 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
 
 def _enter(attempt: AttemptSteps, event: Mapping[str, Any]) -> None:
     if event["kind"] == "stage_started":
-        attempt.steps.append(Step(event["stage"], "now", None, event["at"]))
+        attempt.steps.append(TimelineStep(event["stage"], "now", None, event["at"]))
     elif event["kind"] == "stage_finished":
         for step in attempt.steps:
             if step.name == event["stage"] and step.state == "now":
@@ -93,10 +94,10 @@ def _stages_of(job: Mapping[str, Any]) -> Sequence[Stage]:
     return [stage for stage in LEARNING_STAGES if stage not in skipped]
 
 
-def _still_to_come(attempts: Sequence[AttemptSteps], stages: Sequence[Stage]) -> list[Step]:
+def _still_to_come(attempts: Sequence[AttemptSteps], stages: Sequence[Stage]) -> list[TimelineStep]:
     """Return stages that the last attempt has not entered, without those that an earlier one finished."""
     entered = {step.name for step in attempts[-1].steps}
     done = {step.name for attempt in attempts[:-1] for step in attempt.steps if step.state == "done"}
     last = max(_ORDER[name] for name in entered)
-    steps = [Step(stage, "done" if stage in done else "open") for stage in stages if stage not in entered]
+    steps = [TimelineStep(stage, "done" if stage in done else "open") for stage in stages if stage not in entered]
     return [step for step in steps if step.state == "done" or _ORDER[step.name] > last]

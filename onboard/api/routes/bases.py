@@ -33,9 +33,9 @@ def list_bases(
 
 
 @router.get("/{digest}", response_model=BaseDocument)
-def show_base(digest: Digest, services: OpenServices, shelf: OpenShelf) -> dict[str, Any]:
+def show_base(digest: Digest, services: OpenServices, shelf: OpenShelf) -> BaseDocument:
     """List the files of a base with their digests; together with an embedding, they are sufficient for predictions."""
-    return shelf.manifests.of(services, digest).to_json()
+    return shelf.manifests.of(services, digest).to_document()
 
 
 @router.get("/{digest}/{file:path}", response_class=Response, responses=file_answers("The file."))

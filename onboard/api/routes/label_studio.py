@@ -22,7 +22,7 @@ from onboard.contract.label_studio import (
     Setup,
     TaskPredictions,
 )
-from onboard.data.label_studio import Config, LeftOut, annotations_in, config_in, read_config, texts_in
+from onboard.data.label_studio import Config, UnusedAnnotation, annotations_in, config_in, read_config, texts_in
 from onboard.domain.access import Identity, Scope
 from onboard.domain.annotation import Annotation
 from onboard.jobs.labelling.publishing import require_connectable
@@ -118,7 +118,7 @@ def label_studio_webhook(
             after.add_task(_refit, labelling, task, config)
     return {
         "kept": kept,
-        "left_out": [_reason(annotation) for annotation in annotations if isinstance(annotation, LeftOut)],
+        "left_out": [_reason(annotation) for annotation in annotations if isinstance(annotation, UnusedAnnotation)],
     }
 
 
@@ -132,7 +132,7 @@ def _refit(labelling: Labelling, task: str, config: Config) -> None:
     labelling.learner(task, pairs=config.pairs, several=config.several).refit(config.labels)
 
 
-def _reason(left_out: LeftOut) -> dict[str, str]:
+def _reason(left_out: UnusedAnnotation) -> dict[str, str]:
     return {"number": left_out.number, "reason": left_out.reason}
 
 

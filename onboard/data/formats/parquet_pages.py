@@ -47,7 +47,6 @@ class Bounded(NamedTuple):
     """How a file may be read.
 
     Args:
-        budget: the remaining budget.
         dictionaries: texts to read as a dictionary that rows share.
         batch_rows: maximum number of rows to decode at once.
     """

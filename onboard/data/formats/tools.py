@@ -42,8 +42,6 @@ class Tool:
     """A kind of export, as found in a file.
 
     Args:
-        name: name of the tool.
-        columns: columns of a flattened row.
         questions: columns that annotators filled; empty if unknown.
         item: columns that identify the text of a row, if each annotation is a row; empty if each text is one.
         answers: returns the answers to a question, of a flattened row.
@@ -64,7 +62,6 @@ def tool_of(columns: Sequence[str], rows: Callable[[], Iterable[Values]], *, typ
     """Return the tool that exported a file; None for a plain file of rows.
 
     Args:
-        columns: columns of the file.
         rows: its rows with all columns, from the first, if the columns are not sufficient.
         typed: whether values have types.
     """

@@ -40,14 +40,13 @@ Row = tuple[Text, str]
 
 
 @dataclass(frozen=True)
-class Answered:
+class LabelingAnswers:
     """The answers to some texts.
 
     Args:
         chosen: indices of the answered labels among the requested ones; several only if a text may have several.
         certainties: (n,) probability of the answer; with several labels, of the least certain decision.
         scores: (n,); the texts with the lowest scores are best labeled first.
-        revision: of the annotations that the answers are based on.
     """
 
     chosen: Sequence[Sequence[int]]
@@ -69,11 +68,8 @@ class Learner:
     """Answers texts of one task while people label it. Thread-safe.
 
     Args:
-        services: of the service.
         task: its name; it may not exist yet.
         read: reads features of texts.
-        pairs: whether its texts come in pairs.
-        several: whether a text may have several labels.
     """
 
     def __init__(self, services: Services, task: str, read: Read, *, pairs: bool, several: bool) -> None:
@@ -85,7 +81,7 @@ class Learner:
         self._fit: _Fit | None = None
         self.refit_seconds = 0.0  # of the newest readout
 
-    def answer(self, labels: Sequence[str], texts: Sequence[Text]) -> Answered:
+    def answer(self, labels: Sequence[str], texts: Sequence[Text]) -> LabelingAnswers:
         """Answer texts (n ≥ 1) now, with the labels of the project.
 
         Raises:
@@ -99,9 +95,9 @@ class Learner:
         if fit.readout.independent:
             chosen = [np.flatnonzero(row >= ANSWERED_FROM).tolist() for row in probabilities]
             certainties = np.maximum(probabilities, 1 - probabilities).min(1)
-            return Answered(chosen, certainties, margin_of_sets(probabilities), fit.made_of[0])
+            return LabelingAnswers(chosen, certainties, margin_of_sets(probabilities), fit.made_of[0])
         chosen = [[best] for best in probabilities.argmax(1).tolist()]
-        return Answered(chosen, probabilities.max(1), margin(probabilities), fit.made_of[0])
+        return LabelingAnswers(chosen, probabilities.max(1), margin(probabilities), fit.made_of[0])
 
     def refit(self, labels: Sequence[str]) -> None:
         """Update the readout to the newest annotations, so that the next answer does not wait for it."""

@@ -43,9 +43,6 @@ def publish(services: Services, doorbell: Doorbell, task: str, *, fast: bool, ow
     annotation are removed.
 
     Args:
-        services: of the service.
-        doorbell: wakes a worker.
-        task: its name.
         fast: stop after the readout.
         owner: the requester, for the audit log.
 
@@ -98,8 +95,6 @@ def require_labelable(task: str, kind: str, has_pairs: bool | None, *, pairs: bo
     """Raise ConflictError unless each row of a task has one class, or a set of them, and texts of this form.
 
     Args:
-        task: its name.
-        kind: of its rows.
         has_pairs: whether these are pairs; None where nobody knows.
         pairs: whether those that people label are.
         several: whether people may choose several labels for a text.
@@ -167,10 +162,10 @@ def _changed(
         require_labelable(task, stored.kind, has_pairs, pairs=pairs, several=several)
         rows = _examples(as_sets(labels) if several else labels, stored.kind, stored.labels)
         amended = _amended(stored, rows, gone)
-        change = {**stands.change("replace"), "file": SOURCE, "counts": dict(amended.counts)}
+        change = stands.change("replace", file=SOURCE, counts=dict(amended.counts))
         sent = Dataset(stored.kind, in_canonical_order(all_labels(stored.kind, rows)), rows) if rows else None
         options = {"fast": True} if fast else {}
-        return Made(amended, change, f"the rows of {task} and {SOURCE}", sent, options)  # type: ignore[arg-type]  # keys
+        return Made(amended, change, f"the rows of {task} and {SOURCE}", sent, options)
 
     return queue_change(services, doorbell, task, made, how).job
 

@@ -32,7 +32,6 @@ class SeenTexts:
     """Features of the texts of one task and of its labels' words. Not thread-safe.
 
     Args:
-        pairs: whether texts come in pairs.
         read: computes the features of texts.
         kept: features from earlier jobs of the task.
     """

@@ -14,7 +14,7 @@ from onboard.making.curriculum.batch import TrainingTask
 from onboard.making.curriculum.counts import KINDS, CurriculumCounts, KindCounts
 from onboard.making.curriculum.curriculum import Curriculum, build_curriculum
 from onboard.making.curriculum.source import Source
-from onboard.making.curriculum.workshop import Material
+from onboard.making.curriculum.workshop import PlainTexts
 from onboard.model.batch import Batch
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "Curriculum",
     "CurriculumCounts",
     "KindCounts",
-    "Material",
+    "PlainTexts",
     "Source",
     "TrainingTask",
     "build_curriculum",

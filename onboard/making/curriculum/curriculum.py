@@ -20,7 +20,7 @@ from onboard.making.curriculum.pairs import pairs
 from onboard.making.curriculum.source import Source
 from onboard.making.curriculum.style import style
 from onboard.making.curriculum.topical import topics
-from onboard.making.curriculum.workshop import Material, Workshop
+from onboard.making.curriculum.workshop import PlainTexts, Workshop
 from onboard.model.encoding import TextEncoder
 
 _MAKERS: Final[dict[str, Callable[[Workshop], Sequence[TrainingTask]]]] = {
@@ -76,7 +76,7 @@ class Curriculum:
 
 
 def build_curriculum(
-    sources: Sequence[Source], material: Material, counts: CurriculumCounts, encoder: TextEncoder, seed: int
+    sources: Sequence[Source], material: PlainTexts, counts: CurriculumCounts, encoder: TextEncoder, seed: int
 ) -> Curriculum:
     """Build all kinds with a share. Kinds without tasks in the material are left out.
 
@@ -84,7 +84,6 @@ def build_curriculum(
         sources: labeled tasks; their validation rows are not used.
         material: plain texts with the teacher's vectors.
         counts: number of tasks and share of each kind.
-        encoder: of the base.
         seed: determines, with the other arguments, every task and every batch.
     """
     workshop = Workshop(sources, material, counts, encoder, seed)

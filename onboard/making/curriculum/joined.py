@@ -10,7 +10,7 @@ import numpy as np
 
 from onboard.making.curriculum.batch import FEWEST_ROWS, TOKENS_PER_ROW
 from onboard.making.curriculum.genres import GENRES
-from onboard.making.curriculum.rows import Rows
+from onboard.making.curriculum.rows import SharedRows
 from onboard.making.curriculum.source import Source
 from onboard.making.curriculum.synonyms import synonyms
 from onboard.making.curriculum.texts import TextStore
@@ -75,11 +75,7 @@ class JoinedTask:
     """Rows of several texts of one class in random order. Every batch draws the number of texts.
 
     Args:
-        name: of the task.
-        words: K label words.
         mixture: how rows are composed.
-        trie: of the words.
-        seed: base of every draw.
     """
 
     def __init__(self, name: str, words: Sequence[str], mixture: Mixture, trie: LabelTrie, seed: int) -> None:
@@ -101,17 +97,19 @@ class ExtendedTask:
     """A pair task with its evidence embedded among other sentences, before and after it, up to the encoder's limit.
 
     Args:
-        name: of the task.
-        words: K label words.
-        rows: the pairs.
         side: the text to extend, `left` or `right`.
         fillers: other sentences, as indices into the store.
-        trie: of the words.
-        seed: base of every draw.
     """
 
     def __init__(
-        self, name: str, words: Sequence[str], rows: Rows, side: str, fillers: np.ndarray, trie: LabelTrie, seed: int
+        self,
+        name: str,
+        words: Sequence[str],
+        rows: SharedRows,
+        side: str,
+        fillers: np.ndarray,
+        trie: LabelTrie,
+        seed: int,
     ) -> None:
         self.name, self.words, self.rows = name, tuple(words), len(rows)
         self._rows, self._side, self._fillers, self._trie, self._seed = rows, side, fillers, trie, seed

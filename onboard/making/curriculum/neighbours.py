@@ -55,7 +55,6 @@ def dense_sample(vectors: np.ndarray, fitting: np.ndarray, size: int, rng: np.ra
     Args:
         vectors: unit vectors (N, 384).
         fitting: indices that may be drawn.
-        size: of the sample.
         rng: draws the centers.
     """
     if len(fitting) <= size:

@@ -49,7 +49,7 @@ class Members:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SharedRows:
     """Rows that tasks with several wordings share.
 
     Args:
@@ -119,14 +119,10 @@ class RowsTask:
     """Rows with one set of label words.
 
     Args:
-        name: of the task.
-        words: K label words.
         rows: may be shared with other wordings.
-        trie: of the words.
-        seed: base of every draw.
     """
 
-    def __init__(self, name: str, words: Sequence[str], rows: Rows, trie: LabelTrie, seed: int) -> None:
+    def __init__(self, name: str, words: Sequence[str], rows: SharedRows, trie: LabelTrie, seed: int) -> None:
         self.name, self.words, self.rows = name, tuple(words), len(rows)
         self.drawn_from = rows
         self._trie, self._seed = trie, seed

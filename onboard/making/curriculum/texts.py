@@ -17,9 +17,6 @@ class TextStore:
 
     A row of stored pieces has the ids that `TextEncoder.encode` gives for the joined text.
 
-    Args:
-        encoder: of the base.
-
     Attributes:
         lengths: tokens of each text (N,).
     """

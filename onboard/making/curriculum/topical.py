@@ -11,7 +11,7 @@ import numpy as np
 from onboard.making.curriculum.batch import TrainingTask, rows_within_budget
 from onboard.making.curriculum.genres import GENRES
 from onboard.making.curriculum.joined import JoinedTask, Mixture
-from onboard.making.curriculum.rows import Members, Rows
+from onboard.making.curriculum.rows import Members, SharedRows
 from onboard.making.curriculum.texts import TextStore
 from onboard.making.curriculum.topics import TopicLevel, find_level, nearest_to_centre
 from onboard.making.curriculum.wording import Wording
@@ -64,11 +64,9 @@ class TopicTask:
     """Find the topic of a text. Every batch draws 2 to 20 (or all) topics, so only the label words define the task.
 
     Args:
-        name: of the task.
         level: names and clusters.
         store: contains the texts.
         wording: makes the label tries.
-        seed: base of every draw.
     """
 
     def __init__(self, name: str, level: Level, store: TextStore, wording: Wording, seed: int) -> None:
@@ -191,7 +189,7 @@ def _passage(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequ
     return [JoinedTask(name, words, Mixture(workshop.store, members, np.eye(len(words)), (2, 6)), trie, seed)]
 
 
-def _rows(workshop: Workshop, name: str, level: Level, groups: Sequence[Sequence[int]]) -> Rows | None:
+def _rows(workshop: Workshop, name: str, level: Level, groups: Sequence[Sequence[int]]) -> SharedRows | None:
     label_of = np.full(len(level.topics.names) + 1, -1)  # the last entry is for texts that are left out
     for label, group in enumerate(groups):
         label_of[np.array(group)] = label

@@ -17,8 +17,6 @@ class Wording:
     """Label words as tokenized for one base's decoder.
 
     Args:
-        encoder: of the base.
-        words: common words of the language.
         vectors: the teacher's unit vectors of the words (W, 384).
     """
 

@@ -13,7 +13,7 @@ import numpy as np
 from onboard.domain.names import MOST_LETTERS
 from onboard.making.curriculum.counts import CurriculumCounts
 from onboard.making.curriculum.genres import genres_of
-from onboard.making.curriculum.rows import Rows, RowsTask
+from onboard.making.curriculum.rows import RowsTask, SharedRows
 from onboard.making.curriculum.source import Source
 from onboard.making.curriculum.texts import TextStore
 from onboard.making.curriculum.wording import Wording
@@ -24,7 +24,7 @@ _FEWEST_OF_A_CLASS = 20
 
 
 @dataclass(frozen=True)
-class Material:
+class PlainTexts:
     """Plain texts with the teacher's vectors.
 
     Args:
@@ -47,12 +47,10 @@ class Workshop:
         sources: labeled tasks.
         material: plain texts.
         counts: number of tasks and share of each kind.
-        encoder: of the base.
-        seed: base of every draw.
     """
 
     def __init__(
-        self, sources: Sequence[Source], material: Material, counts: CurriculumCounts, encoder: TextEncoder, seed: int
+        self, sources: Sequence[Source], material: PlainTexts, counts: CurriculumCounts, encoder: TextEncoder, seed: int
     ) -> None:
         self.sources, self.counts, self.seed = sources, counts, seed
         self.store = TextStore(encoder)
@@ -67,16 +65,16 @@ class Workshop:
         self.vectors = material.vectors[np.array(usable, dtype=np.int64)[first]]  # (len(plain), 384)
         self._of_source = {source.name: self._rows_of(source) for source in sources}
 
-    def _rows_of(self, source: Source) -> Rows:
+    def _rows_of(self, source: Source) -> SharedRows:
         left = self.store.add([row.text_a for row in source.train])
         right = self.store.add([row.text_b or "" for row in source.train]) if source.pairs else None
         values = source.values()
         if source.kind == "regression":
             none = np.zeros(len(left), dtype=np.int64)
-            return Rows(self.store, left, right, none, len(source.words), 1.0, source.targets())
-        return Rows(self.store, left, right, values, len(source.labels), 1.0)
+            return SharedRows(self.store, left, right, none, len(source.words), 1.0, source.targets())
+        return SharedRows(self.store, left, right, values, len(source.labels), 1.0)
 
-    def of_source(self, source: Source) -> Rows:
+    def of_source(self, source: Source) -> SharedRows:
         """Return a source's original rows."""
         return self._of_source[source.name]
 
@@ -91,7 +89,7 @@ class Workshop:
 
     def rows(
         self, name: str, left: np.ndarray, right: np.ndarray | None, classes: np.ndarray, count: int
-    ) -> Rows | None:
+    ) -> SharedRows | None:
         """Return the rows of a derived task: those with a class, limited per class; None if there are too few.
 
         Args:
@@ -108,15 +106,15 @@ class Workshop:
         if sum(sizes) < self.counts.fewest_rows or min(sizes) < fewest:
             return None
         indices = np.concatenate(members)
-        return Rows(self.store, left[indices], None if right is None else right[indices], classes[indices], count)
+        return SharedRows(self.store, left[indices], None if right is None else right[indices], classes[indices], count)
 
-    def tasks(self, stem: str, wordings: Sequence[Sequence[str]], rows: Rows | None) -> list[RowsTask]:
+    def tasks(self, stem: str, wordings: Sequence[Sequence[str]], rows: SharedRows | None) -> list[RowsTask]:
         """Return one task per wording that the tokenizer knows, named by stem and words."""
         if rows is None:
             return []
         return [self.task(task_name(stem, words), words, rows) for words in self.wording.fitting(wordings)]
 
-    def task(self, name: str, words: Sequence[str], rows: Rows) -> RowsTask:
+    def task(self, name: str, words: Sequence[str], rows: SharedRows) -> RowsTask:
         """Return a task of rows and label words that fit."""
         return RowsTask(name, words, rows, self.wording.trie(words), self.seed_of(name))
 

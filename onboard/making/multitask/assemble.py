@@ -64,7 +64,6 @@ class Description:
     """Facts about a base that do not come from its training.
 
     Args:
-        name: of the base.
         licence: license of its weights, one or several lines.
         backbone: its origin: id or folder, commit, license; empty for a backbone trained here.
         reduction_factor: r.

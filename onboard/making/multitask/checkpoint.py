@@ -28,12 +28,10 @@ EVERY_SECONDS = 120.0
 _ABSENT = object()
 
 
-class Checkpoint:
+class StageCheckpoint:
     """Saves and restores named modules, one optimizer and the step of a stage in one file.
 
     Args:
-        path: the checkpoint's file.
-        modules: trained modules by name.
         optimiser: Adam or AdamW over the modules' parameters.
         settings: JSON-compatible settings of the stage; a checkpoint with other settings is refused.
     """
@@ -108,12 +106,7 @@ class Checkpoint:
 
 
 class BestWeights:
-    """The modules' weights at the best validation so far, stored apart from the last checkpoint.
-
-    Args:
-        path: the file.
-        modules: trained modules by name.
-    """
+    """The modules' weights at the best validation so far, stored apart from the last checkpoint."""
 
     def __init__(self, path: Path, modules: Mapping[str, nn.Module]) -> None:
         self._path, self._modules = path, modules

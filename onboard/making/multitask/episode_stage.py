@@ -14,7 +14,7 @@ from onboard.making.curriculum.source import Source
 from onboard.making.multitask.episode_loss import EpisodeLosses, episode_losses, read_episodes
 from onboard.making.multitask.episode_recipe import EpisodesStage
 from onboard.making.multitask.episodes import Episode, EpisodeSizes, EpisodeSource
-from onboard.making.multitask.loop import LossOf, Running, Stage, StepLoss, run_stage
+from onboard.making.multitask.loop import LossOf, Running, StepLoss, TrainingStage, run_stage
 from onboard.making.multitask.loss import (
     Balance,
     Sampling,
@@ -23,7 +23,7 @@ from onboard.making.multitask.loss import (
     own_embeddings,
     precision_of,
 )
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 
@@ -43,12 +43,8 @@ class EpisodeDraws:
     """Draws the episodes of a step. The draws depend on the step alone.
 
     Args:
-        sources: with their training rows.
-        encoder: of the base.
-        sizes: of the episodes.
         taught: rows with the second teacher's vectors, by source; half of such a source's episodes use only these.
         shares: returns the share of episodes of each source (S,).
-        seed: of the draws.
     """
 
     def __init__(
@@ -93,10 +89,8 @@ class EpisodeTraining:
     """The training by episodes.
 
     Args:
-        recipe: of the stage.
         sources: with their training rows.
         taught: see `EpisodeDraws`.
-        seed: of every draw.
         settings: everything that the result depends on.
     """
 
@@ -120,7 +114,6 @@ def train_by_episodes(
     Args:
         engine: on its device.
         embeddings: one (1, t) per source, in order.
-        training: the training.
         running: work folder, progress, signals; single process only.
     """
     sharpness = _Sharpness().to(engine.device)
@@ -137,7 +130,7 @@ def train_by_episodes(
         value = drawn.value + training.recipe.adapted_weight * adapted.value
         return StepLoss(value, drawn.task, drawn.rows + adapted.rows, drawn.tokens + adapted.tokens)
 
-    run_stage(Stage("episodes", training.recipe, modules, groups, loss_of, training.settings), running)
+    run_stage(TrainingStage("episodes", training.recipe, modules, groups, loss_of, training.settings), running)
     engine.backbone.requires_grad_(False)
     engine.hypernetwork.requires_grad_(False)
 
@@ -175,7 +168,7 @@ def _loss_under_adapters(
 ) -> LossOf:
     """Return the multi-task loss with each source's embedding, which keeps decoder and adapters consistent."""
     recipe, sources, seed = training.recipe, training.sources, training.seed
-    tasks = tuple(SourceTask(source, engine.encoder, seed + index) for index, source in enumerate(sources))
+    tasks = tuple(SourceBatches(source, engine.encoder, seed + index) for index, source in enumerate(sources))
     sampling = Sampling(
         ((tasks, 1.0),), recipe.steps, recipe.adapted_rows, recipe.temperature, seed + 3, balance=training.balance
     )

@@ -62,8 +62,6 @@ class EpisodeSource:
 
     Args:
         source: with its training rows.
-        encoder: of the base.
-        sizes: of the episodes.
         pool: indices of the training rows to draw from; None means all.
         vectors: (len(pool), v) the teacher's vectors of these rows, or None.
 

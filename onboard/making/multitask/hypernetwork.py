@@ -14,7 +14,7 @@ from onboard.bases.fingerprints import Fingerprints
 from onboard.errors import InputError
 from onboard.making.curriculum.batch import TrainingTask
 from onboard.making.curriculum.source import Source
-from onboard.making.multitask.loop import LossOf, Running, Stage, Validation, run_stage
+from onboard.making.multitask.loop import LossOf, Running, StageValidation, TrainingStage, run_stage
 from onboard.making.multitask.loss import (
     Balance,
     EmbeddingsOf,
@@ -95,7 +95,6 @@ class Fingerprinter:
         engine: the model in training; only its bare backbone is used.
         tasks: in the order of the embeddings.
         size: t.
-        seed: of the projections.
     """
 
     def __init__(self, engine: Engine, tasks: Sequence[TrainingTask], size: int, seed: int) -> None:
@@ -171,7 +170,6 @@ def train_hypernetwork(
         engine: on its device; the backbone frozen and rounded.
         groups: the curriculum's tasks with shares; the sources come first, in order.
         sources: with validation rows, which choose the checkpoint.
-        training: the training.
         running: work folder, progress, processes, signals.
     """
     recipe, beside = training.recipe, training.beside.modules.values()
@@ -193,7 +191,7 @@ def train_hypernetwork(
         {source.name for source in sources if source.kind == "regression"},
     )  # fmt: skip
     score = scorer(engine, embeddings, sources, recipe.validation_rows, precision, training.seed)
-    run_stage(_stage(engine, embeddings, training, loss_of, Validation(recipe.validate_every, score)), running)
+    run_stage(_stage(engine, embeddings, training, loss_of, StageValidation(recipe.validate_every, score)), running)
     for module in (engine.hypernetwork, *(module.requires_grad_(False) for module in beside)):
         training.rounded(module)
     return TaskEmbeddings(embeddings, None if taker is None else taker.taken_again())
@@ -212,8 +210,8 @@ def _stage(
     embeddings: nn.ParameterList,
     training: HypernetworkTraining,
     loss_of: LossOf,
-    validation: Validation,
-) -> Stage:
+    validation: StageValidation,
+) -> TrainingStage:
     """Return the stage with all trained parameters, each part with its learning rate."""
     named, recipe = list(engine.hypernetwork.named_parameters()), training.recipe
     projectors = [parameter for name, parameter in named if is_projector(name)]
@@ -223,7 +221,9 @@ def _stage(
         *training.beside.groups,
     ]  # fmt: skip
     modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, **training.beside.modules}
-    return Stage("hypernetwork", recipe, modules, learning, training.around(loss_of), training.settings, validation)
+    return TrainingStage(
+        "hypernetwork", recipe, modules, learning, training.around(loss_of), training.settings, validation
+    )
 
 
 def fresh_embeddings_of(

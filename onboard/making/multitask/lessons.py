@@ -25,7 +25,6 @@ def lessons_of_sources(engine: Engine, sources: Iterable[Source], say: Callable[
 
     Args:
         engine: backbone and tokenizer of the base.
-        sources: with their training rows.
         say: receives messages about sources without a lesson.
     """
     lessons = {}

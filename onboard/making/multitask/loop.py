@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from onboard.errors import JobFailedError
-from onboard.making.multitask.checkpoint import BestWeights, Checkpoint
+from onboard.making.multitask.checkpoint import BestWeights, StageCheckpoint
 from onboard.making.multitask.processes import Processes
 from onboard.making.multitask.recipe import Schedule
 from onboard.making.multitask.signals import Signals, StoppedError
@@ -59,7 +59,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Validation:
+class StageValidation:
     """Scores the current weights at regular steps, and after the last one.
 
     Args:
@@ -72,7 +72,7 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class Stage:
+class TrainingStage:
     """A training stage.
 
     Args:
@@ -91,7 +91,7 @@ class Stage:
     groups: Sequence[tuple[Sequence[nn.Parameter], float]]
     loss_of: LossOf
     settings: Mapping[str, Any]
-    validation: Validation | None = None
+    validation: StageValidation | None = None
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -116,7 +116,7 @@ class Running:
     signals: Signals = field(default_factory=Signals)
 
 
-def run_stage(stage: Stage, running: Running) -> None:
+def run_stage(stage: TrainingStage, running: Running) -> None:
     """Train to the schedule's last step, from the stage's checkpoint if there is one.
 
     With a validation, the modules end with the best weights. The checkpoint is kept as the stage's result, so a
@@ -133,13 +133,13 @@ def run_stage(stage: Stage, running: Running) -> None:
 
 
 class _Loop:
-    def __init__(self, stage: Stage, running: Running) -> None:
+    def __init__(self, stage: TrainingStage, running: Running) -> None:
         self.stage, self.running = stage, running
         self.first_process = running.processes.first
         groups = [{"params": list(parameters)} for parameters, _ in stage.groups]
         self.optimiser = torch.optim.AdamW(groups, lr=0.0, weight_decay=stage.schedule.weight_decay, fused=True)
         path = running.work / f"{stage.name}.safetensors"
-        self.checkpoint = Checkpoint(path, stage.modules, self.optimiser, stage.settings)
+        self.checkpoint = StageCheckpoint(path, stage.modules, self.optimiser, stage.settings)
         self.best = BestWeights(path.with_name(f"{stage.name}-best.safetensors"), stage.modules)
 
     def run(self) -> None:
@@ -212,7 +212,7 @@ class _Loop:
             raise _BrokenOffError
 
     def _validate(
-        self, validation: Validation, step: int, progress: _Progress, before_batch: Callable[[], None]
+        self, validation: StageValidation, step: int, progress: _Progress, before_batch: Callable[[], None]
     ) -> None:
         scores = validation.score(before_batch)
         better = self.best.offer(step, scores.mean)

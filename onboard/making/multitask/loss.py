@@ -27,7 +27,7 @@ EmbeddingsOf = Callable[[Sequence[int], int], torch.Tensor]  # of m tasks at a s
 ScoresOf = Callable[[Sequence[Batch], Sequence[int], int], Sequence[torch.Tensor]]
 
 
-class Drawn(Protocol):
+class DrawnByRows(Protocol):
     """Something drawn in proportion to its rows: a training task, or a source of episodes."""
 
     @property
@@ -59,7 +59,7 @@ class Balance:
         families = {source.name: source.about.family for source in sources if source.about.family}
         return cls({source.name: source.about.weight for source in sources}, families, most)
 
-    def shares(self, tasks: Sequence[Drawn], temperature: float) -> np.ndarray:
+    def shares(self, tasks: Sequence[DrawnByRows], temperature: float) -> np.ndarray:
         """Return shares (m,) of a group by weight · rows^(1/temperature), with limited families."""
         weights = np.array([self.weights.get(task.name, 1.0) * task.rows ** (1 / temperature) for task in tasks])
         shares: np.ndarray = weights / weights.sum()
@@ -118,7 +118,6 @@ class Sampling:
         steps: of the stage.
         batch: rows per step, over all processes.
         temperature: T.
-        seed: of the draws.
         tasks_per_batch: tasks per step, drawn independently with equal shares of the rows.
         balance: of the tasks within a group.
     """
@@ -173,8 +172,6 @@ def multitask_loss(
 
     Args:
         scores_of: returns log-probabilities (b, K) of each batch; called with batches, task indices and the step.
-        sampling: draws tasks and rows.
-        precision: the compute type.
         processes: this process computes its share of the rows.
         smoothing: share of the target that is spread over the labels.
         unsmoothed: names of regressions.

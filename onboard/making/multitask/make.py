@@ -23,7 +23,7 @@ from onboard.making.multitask.hypernetwork import (
 from onboard.making.multitask.loop import Running
 from onboard.making.multitask.recipe import Recipe, as_told
 from onboard.making.multitask.sources import read_sources
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.model.encoding import TextEncoder
 
 PAIR_SEPARATOR: Final = "|"
@@ -33,9 +33,7 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     """Find the backbone, read the sources, train, measure, write. Only the first process does the last two.
 
     Args:
-        recipe: all settings.
         running: work folder, progress, processes, signals.
-        output: the base's folder.
 
     Raises:
         OnboardError: of any kind, with a remedy.
@@ -49,7 +47,7 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     encoder = TextEncoder(tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
     engine = new_engine(recipe.hypernetwork, backbone, encoder, recipe.seed).to(running.processes.device)
     sources = [source.worded(encoder) for source in rows]
-    tasks = tuple(SourceTask(source, encoder, recipe.seed + index) for index, source in enumerate(sources))
+    tasks = tuple(SourceBatches(source, encoder, recipe.seed + index) for index, source in enumerate(sources))
     if running.processes.first:
         counts = ", ".join(f"{source.name} {len(source.train):,}" for source in sources)
         running.say(f"backbone: {found_backbone.source}  rows: {counts}")

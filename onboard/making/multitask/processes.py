@@ -26,7 +26,6 @@ class Processes:
 
     Args:
         rank: number of this process; 0 validates, saves and reports.
-        count: number of processes.
         device: where this one computes.
     """
 

@@ -294,7 +294,6 @@ def read_recipe(path: Path, behind: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Read a recipe, merged into the recipe that it names under `like`, without sections named in `without`.
 
     Args:
-        path: of its file.
         behind: files that refer to this one by `like`, directly or indirectly.
 
     Raises:

@@ -32,9 +32,7 @@ class SourceRows:
     """A source as read.
 
     Args:
-        name: of the task.
         dataset: its three splits, none empty.
-        metric: the metric for choosing the checkpoint.
         about: further information from the recipe.
     """
 

@@ -23,7 +23,6 @@ class EncodedRows:
 
     Args:
         rows: texts and pairs.
-        encoder: of the base.
     """
 
     def __init__(self, rows: Sequence[Example], encoder: TextEncoder) -> None:
@@ -46,12 +45,11 @@ class EncodedRows:
         return tokens
 
 
-class SourceTask:
+class SourceBatches:
     """A source's rows with its label words. Every row occurs once per epoch, so labels keep their frequencies.
 
     Args:
         source: with its training rows.
-        encoder: of the base.
         seed: of the epochs' order.
     """
 

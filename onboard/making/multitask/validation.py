@@ -71,12 +71,9 @@ def scorer(
     """Return a function that scores the sources' validation rows with the first embeddings.
 
     Args:
-        engine: the model in training.
         embeddings: those of the sources come first, in order.
         sources: with validation rows and the metric for choosing.
         rows: maximum number of rows per source, drawn once by the seed.
-        precision: the compute type.
-        seed: of the draw.
     """
     held_out = [HeldOut.of(source, drawn(source.validation, rows, seed), engine) for source in sources]
 

@@ -35,7 +35,6 @@ class Distillation:
             tokenizer may split. For other texts, the teacher reads our tokens.
         to_teacher: the teacher's token id of each of our tokens (V,).
         tokens: padded tokens per batch.
-        seed: base of every draw.
     """
 
     sequences: Sequence[Sequence[int]]
@@ -85,7 +84,6 @@ class Keeping:
         sequences: token ids (with end of sequence) of each text (M).
         vectors: the teacher's unit vectors of them, float16 (M, h).
         tokens: padded tokens per step.
-        seed: base of every draw.
         weight: of this loss; the tasks' loss has 1.
     """
 

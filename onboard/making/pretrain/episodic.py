@@ -23,7 +23,7 @@ from onboard.making.multitask.loop import Running
 from onboard.making.multitask.make import rows_digests
 from onboard.making.multitask.recipe import as_told
 from onboard.making.multitask.sources import read_sources
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.making.pretrain.recipe import EpisodicRecipe
 from onboard.making.pretrain.teacher import Teacher
 from onboard.model.engine import Engine
@@ -37,9 +37,7 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
     """Train the base of the recipe by episodes, round it to int8, measure it, and write it.
 
     Args:
-        recipe: all settings and the sources.
         running: work folder (the same one resumes), progress, signals.
-        output: the new base's folder.
 
     Raises:
         NotFoundError: the base does not exist, or the second teacher is not installed.
@@ -126,7 +124,7 @@ def _taken_again(known: Fingerprints, engine: Engine, sources: Sequence[Source],
     count, rows = _FINGERPRINTED
     again = dict(known.of)
     for index, source in enumerate(sources):
-        task = SourceTask(source, engine.encoder, seed + index)
+        task = SourceBatches(source, engine.encoder, seed + index)
         raw = raw_fingerprint(engine, [task.batch(place, rows) for place in range(count)], known.projections)
         again[source.name] = known.scaled(raw)
     return Fingerprints(known.projections, known.mean, known.deviation, again)

@@ -25,8 +25,6 @@ def grown(backbone: Any, growth: Growth, seed: int) -> Any:
 
     Args:
         backbone: frozen, on the CPU.
-        growth: the sizes that grow.
-        seed: of the random weights.
 
     Raises:
         InputError: a size is smaller than the backbone's; the error names it.

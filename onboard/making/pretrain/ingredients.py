@@ -12,7 +12,7 @@ import numpy as np
 from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 
-from onboard.making.curriculum import Material, topics
+from onboard.making.curriculum import PlainTexts, topics
 from onboard.making.multitask.loop import Running
 from onboard.making.multitask.sources import SourceRows
 from onboard.making.pretrain import sentences
@@ -74,7 +74,7 @@ def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> l
     return loaded
 
 
-def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher: Callable[[], Teacher]) -> Material:
+def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher: Callable[[], Teacher]) -> PlainTexts:
     """Return texts and common words with the teacher's vectors, from the work folder or computed."""
     path, say = made_from.work / "teaching.safetensors", made_from.running.say
     words = topics.common_words(texts)
@@ -85,4 +85,4 @@ def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher
         )
         save_arrays({"vectors": vectors, "word_vectors": loaded_teacher.vectors(words)}, path)
     arrays = load_arrays(path)
-    return Material(texts, arrays["vectors"], words, arrays["word_vectors"])
+    return PlainTexts(texts, arrays["vectors"], words, arrays["word_vectors"])

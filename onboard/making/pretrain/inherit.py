@@ -113,7 +113,6 @@ def inherit_encoder(
 
     Args:
         backbone: from `new_backbone`.
-        teacher: the source of the layers.
         to_teacher: the teacher's token id of each of our tokens (V,).
         sequences: token ids of a few thousand texts.
         say: receives the explained share of the teacher's variance for each layer.
@@ -237,7 +236,6 @@ def inherit_reader(backbone: Any, words: Sequence[int], seed: int) -> None:
     Args:
         backbone: with a distilled encoder.
         words: token ids of whole words.
-        seed: of the noise.
     """
     torch.manual_seed(seed)
     states = []

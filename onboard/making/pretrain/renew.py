@@ -27,7 +27,6 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
 
     Args:
         made_from: recipe, corpus, work folder.
-        output: the new base's folder.
 
     Raises:
         NotFoundError: the base does not exist, or the teacher is not installed.

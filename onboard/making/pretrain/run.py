@@ -17,7 +17,7 @@ from torch import nn
 
 from onboard.bases import Base
 from onboard.errors import InputError
-from onboard.making.curriculum import Curriculum, Material, Source, build_curriculum
+from onboard.making.curriculum import Curriculum, PlainTexts, Source, build_curriculum
 from onboard.making.multitask.assemble import Description, TrainedBase, write_base
 from onboard.making.multitask.hypernetwork import (
     FurtherModules,
@@ -27,7 +27,7 @@ from onboard.making.multitask.hypernetwork import (
     norms_beside,
     train_hypernetwork,
 )
-from onboard.making.multitask.loop import LossOf, Stage, StepLoss, run_stage
+from onboard.making.multitask.loop import LossOf, StepLoss, TrainingStage, run_stage
 from onboard.making.multitask.loss import Balance, Groups, Sampling, bare_scores, multitask_loss, precision_of
 from onboard.making.multitask.make import PAIR_SEPARATOR, rows_digests
 from onboard.making.multitask.recipe import as_told
@@ -52,7 +52,6 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
 
     Args:
         made_from: recipe, corpus, work folder.
-        output: the base's folder.
     """
     recipe = made_from.recipe
     rows = read_sources(recipe.sources, recipe.seed)
@@ -69,7 +68,11 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
 
 
 def begin(
-    made_from: Ingredients[RecipeT], rows: Sequence[SourceRows], backbone: Any, encoder: TextEncoder, material: Material
+    made_from: Ingredients[RecipeT],
+    rows: Sequence[SourceRows],
+    backbone: Any,
+    encoder: TextEncoder,
+    material: PlainTexts,
 ) -> tuple[Engine, Curriculum, list[Source]]:
     """Return the backbone with a new hypernetwork, the curriculum, and its sources."""
     recipe, running = made_from.recipe, made_from.running
@@ -104,14 +107,13 @@ def train_backbone(
     engine: Engine,
     made: Curriculum,
     sources: Sequence[Source],
-    material: Material,
+    material: PlainTexts,
     depends_on: Mapping[str, Any],
 ) -> None:
     """Train all weights of the bare backbone on tasks that label words define, like the original T5; then round them.
 
     Args:
         made_from: provides seed and curriculum settings.
-        schedule: of the stage.
         engine: contains the backbone.
         made: the curriculum.
         sources: of the curriculum.
@@ -130,7 +132,9 @@ def train_backbone(
     )
     around = _around(made_from, schedule, engine, material)
     relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
-    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, around(loss_of), depends_on), running)
+    run_stage(
+        TrainingStage("multitask", schedule, {"backbone": backbone}, relative, around(loss_of), depends_on), running
+    )
     backbone.requires_grad_(False)
     round_to_stored(backbone)
 
@@ -138,7 +142,7 @@ def train_backbone(
 def joint_training(
     made_from: Ingredients[RecipeT],
     engine: Engine,
-    material: Material,
+    material: PlainTexts,
     settings: Mapping[str, Any],
     rounded: Callable[[nn.Module], None] = round_to_stored,
 ) -> HypernetworkTraining:
@@ -170,7 +174,7 @@ def _beside(engine: Engine, recipe: OwnRecipe | RenewedRecipe) -> FurtherModules
 
 
 def _around(
-    made_from: Ingredients[RecipeT], stage: BackboneStage | JointStage, engine: Engine, material: Material
+    made_from: Ingredients[RecipeT], stage: BackboneStage | JointStage, engine: Engine, material: PlainTexts
 ) -> Callable[[LossOf], LossOf]:
     """Return a wrapper of a loss: with the stage's dropout, and the distance to the teacher if configured."""
     recipe, backbone = made_from.recipe, engine.backbone
@@ -219,7 +223,6 @@ def write(
         learned: the embeddings.
         made: the curriculum; its tasks become anchors.
         sources: the shipped tasks.
-        output: the folder.
         given: the base that the backbone is from; it is copied if the recipe does not train it.
     """
     recipe, prints = made_from.recipe, learned.fingerprints
@@ -239,7 +242,7 @@ def write(
     write_base(trained, description, output, made_from.running.say)
 
 
-def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> tuple[Any, TextEncoder, Material]:
+def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> tuple[Any, TextEncoder, PlainTexts]:
     """Inherit, distill and train the decoder. Returns backbone, encoder and material for the multi-task stages."""
     recipe, running = made_from.recipe, made_from.running
     teacher = Teacher.load()
@@ -256,7 +259,9 @@ def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> t
     relative = relative_groups(dict(encoder.named_parameters()))
     settings = made_from.settings("backbone", "sentences", "inherit", "distill")
     run_stage(
-        Stage("distill", recipe.distill, {"encoder": encoder}, relative, learning.loss(backbone, teacher), settings),
+        TrainingStage(
+            "distill", recipe.distill, {"encoder": encoder}, relative, learning.loss(backbone, teacher), settings
+        ),
         on_cpu,
     )
     inherit_reader(backbone, _whole_words(tokenizer), recipe.seed)

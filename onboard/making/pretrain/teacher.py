@@ -61,7 +61,6 @@ class Teacher:
 
     Args:
         model: a BertModel.
-        tokenizer: its WordPiece tokenizer.
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:

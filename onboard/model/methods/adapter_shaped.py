@@ -22,7 +22,7 @@ BOTH = (FEED_FORWARD, SELF_ATTENTION)
 
 
 @dataclass(frozen=True)
-class Places:
+class AdapterPlaces:
     """The places of adapters in a stack of L blocks.
 
     Args:
@@ -66,8 +66,6 @@ class AdapterStack(nn.Module, ABC):
         places: where the adapters are.
         d_model: h.
         bottleneck: b.
-        device: of the parameters.
-        sizes: additional sizes of the method.
 
     Attributes:
         OFFICIAL: the authors' name of each parameter, after the adapter's prefix.
@@ -77,7 +75,9 @@ class AdapterStack(nn.Module, ABC):
     OFFICIAL: ClassVar[Mapping[str, str]]
     NORMED: ClassVar[bool] = False
 
-    def __init__(self, places: Places, d_model: int, bottleneck: int, device: torch.device, **sizes: int) -> None:
+    def __init__(
+        self, places: AdapterPlaces, d_model: int, bottleneck: int, device: torch.device, **sizes: int
+    ) -> None:
         super().__init__()
         self.places, self.d_model, self.bottleneck, self.sizes = places, d_model, bottleneck, sizes
         self._device = device
@@ -123,7 +123,7 @@ class AdapterShaped(TaskModule):
         sizes = self.sizes()
         self.encoder, self.decoder = (
             self.STACK(
-                Places(stack, depth, self.layers(stack, depth), self.POSITIONS_USED),
+                AdapterPlaces(stack, depth, self.layers(stack, depth), self.POSITIONS_USED),
                 self.d_model, self.bottleneck, self.device, **sizes,
             )
             for stack, depth in layers_of(backbone).items()

@@ -11,9 +11,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol
 
+from onboard.contract.upkeep import BackupManifest
 from onboard.domain.private import open_new, part_beside
 from onboard.errors import ConflictError, DamagedError, InputError, NotFoundError
-from onboard.operations.backup.manifest import NAME, Manifest
+from onboard.operations.backup.manifest import NAME, pack_manifest, unpack_manifest
 from onboard.operations.backup.transfer import BlobStore
 from onboard.storage.artifacts import ArtifactStore, digest_of, key_of
 from onboard.storage.files import Files, errors_in_our_words
@@ -28,10 +29,10 @@ _UNREADABLE: Final = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedEr
 class Archive(BlobStore, Protocol):
     """A backup, for reading and writing."""
 
-    def manifest(self) -> Manifest | None:
+    def manifest(self) -> BackupManifest | None:
         """Return the manifest; None if there is no backup. Raises DamagedError."""
 
-    def finish(self, manifest: Manifest, named: set[str]) -> None:
+    def finish(self, manifest: BackupManifest, named: set[str]) -> None:
         """Write the manifest, then delete all files that are not in `named`."""
 
 
@@ -44,10 +45,10 @@ class ArchiveFolder:
         self._store = ArtifactStore(url, _SETTING)
         self.put, self.get, self.intact = self._store.put, self._store.get, self._store.intact
 
-    def manifest(self) -> Manifest | None:
+    def manifest(self) -> BackupManifest | None:
         """Return the manifest; None if there is no backup."""
         try:
-            return Manifest.unpack(self._files.read(NAME), self._url)
+            return unpack_manifest(self._files.read(NAME), self._url)
         except NotFoundError:
             return None
 
@@ -65,11 +66,11 @@ class ArchiveFolder:
         elif self._files.entries():
             raise ConflictError("backup-folder-occupied", target=self._url)
         else:
-            self._files.write(NAME, Manifest(database).pack())
+            self._files.write(NAME, pack_manifest(BackupManifest.unfinished(database)))
 
-    def finish(self, manifest: Manifest, named: set[str]) -> None:
+    def finish(self, manifest: BackupManifest, named: set[str]) -> None:
         """Write the manifest, then delete earlier rows and artifacts that the service no longer has."""
-        self._files.write(NAME, manifest.pack())
+        self._files.write(NAME, pack_manifest(manifest))
         for shard in sorted(self._store.shards()):
             self._store.delete(*(self._store.in_shard(shard).keys() - named))
             self._store.delete_unfinished(shard, self._store.unfinished(shard))
@@ -105,15 +106,15 @@ class ArchiveFile:
             raise _no_zip(self._path, f"{digest} does not match its digest")
         return data
 
-    def manifest(self) -> Manifest | None:
+    def manifest(self) -> BackupManifest | None:
         """Return the manifest; None if there is none."""
         data = self._read(NAME)
-        return None if data is None else Manifest.unpack(data, str(self._path))
+        return None if data is None else unpack_manifest(data, str(self._path))
 
-    def finish(self, manifest: Manifest, named: set[str]) -> None:  # noqa: ARG002 - it holds nothing else
+    def finish(self, manifest: BackupManifest, named: set[str]) -> None:  # noqa: ARG002 - it holds nothing else
         """Write the manifest."""
         with self._errors_in_our_words("the manifest cannot be stored"):
-            self._file.writestr(NAME, manifest.pack())
+            self._file.writestr(NAME, pack_manifest(manifest))
 
     def _read(self, name: str) -> bytes | None:
         with self._errors_in_our_words(f"{name} cannot be read"):
@@ -194,7 +195,7 @@ def reading(source: str) -> Iterator[Archive]:
             yield ArchiveFile(file, path)
 
 
-def manifest_of(archive: Archive, place: str) -> Manifest:
+def manifest_of(archive: Archive, place: str) -> BackupManifest:
     """Return the manifest of a finished backup.
 
     Raises:
@@ -209,7 +210,7 @@ def manifest_of(archive: Archive, place: str) -> Manifest:
     return manifest
 
 
-def _require_same_service(present: Manifest, database: str, target: str) -> None:
+def _require_same_service(present: BackupManifest, database: str, target: str) -> None:
     if present.database != database:
         raise ConflictError("backup-of-other-service", present=present.database, database=database, target=target)
 

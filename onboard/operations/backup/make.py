@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import make_url
 
 import migrations
+from onboard.contract.upkeep import AbsentArtifact, BackupManifest, NeededBase, TableParts
 from onboard.domain.moment import to_iso
 from onboard.domain.release import code_version
 from onboard.errors import ConflictError
 from onboard.operations.backup.archive import Archive, writing
-from onboard.operations.backup.manifest import Manifest, TableParts
 from onboard.operations.backup.rows import ROWS, pack_rows
 from onboard.operations.backup.transfer import Tell, Transferred, transfer
 from onboard.operations.lock import alone
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
-def back_up(services: Services, target: str, tell: Tell) -> tuple[Manifest, Transferred]:
+def back_up(services: Services, target: str, tell: Tell) -> tuple[BackupManifest, Transferred]:
     """Write a backup of the service. Jobs continue meanwhile; garbage collection waits.
 
     Args:
@@ -48,21 +47,18 @@ def back_up(services: Services, target: str, tell: Tell) -> tuple[Manifest, Tran
         with services.database.snapshot() as session:
             allow_pauses(session)
             created_at, rows = time.time(), _Rows(session, archive, keep)
-            bases = [asdict(base) for base in dump.bases_in_use(session)]
+            bases = tuple(map(NeededBase.of, dump.bases_in_use(session)))
         tell(f"database: {sum(table.rows for table in rows.tables.values())} rows of {len(rows.tables)} tables")
         copied = transfer(rows.artifacts, services.artifacts, archive, tell, keep)
-        manifest = Manifest(
+        manifest = BackupManifest(
             database=database,
             finished=True,
             created_at=to_iso(created_at) or "",
             onboard=code_version(),
             revision=migrations.HEAD,
             tables=rows.tables,
-            artifacts={
-                "count": len(rows.artifacts),
-                "bytes": sum(artifact["size_bytes"] for artifact in rows.artifacts),
-            },
-            absent=copied.absent,
+            artifacts={"count": len(rows.artifacts), "bytes": sum(row["size_bytes"] for row in rows.artifacts)},
+            absent=tuple(AbsentArtifact(**artifact) for artifact in copied.absent),
             bases=bases,
         )
         archive.finish(manifest, rows.named)
@@ -96,4 +92,4 @@ class _Rows:
             count += len(batch)
             if table is ArtifactRow.__table__:
                 self.artifacts += batch
-        return TableParts(count, dump.last_number(session, table), parts)
+        return TableParts(rows=count, last=dump.last_number(session, table), parts=tuple(parts))

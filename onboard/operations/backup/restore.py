@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from onboard.bases import Base, find_base, named_bases
+from onboard.contract.upkeep import BackupManifest, TableParts
 from onboard.errors import DamagedError, NotFoundError, OnboardError
 from onboard.operations.backup.archive import Archive, manifest_of, reading
-from onboard.operations.backup.manifest import Manifest, TableParts
 from onboard.operations.backup.rows import unpack_rows
 from onboard.operations.backup.transfer import Row, Tell, Transferred, missing_there, transfer
 from onboard.registry.load import Contents, GoingOn, Loaded, Rows, load, require_empty
@@ -30,7 +30,7 @@ class Restored:
         bases: every base that the versions need, with its local folder or None.
     """
 
-    manifest: Manifest
+    manifest: BackupManifest
     artifacts: Transferred
     loaded: Loaded
     bases: list[dict[str, Any]]
@@ -42,7 +42,6 @@ def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOT
     Artifacts are copied first, then all rows are inserted in one transaction. An interrupted restore can be repeated.
 
     Args:
-        settings: settings of the service.
         source: folder, URL or zip file of a backup.
         tell: receives progress messages.
         going_on: what continues as it was when the backup was made.
@@ -70,11 +69,11 @@ def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOT
             Contents(name, table.last, _reader(archive, name, table)) for name, table in manifest.tables.items()
         ]
         loaded = load(url, manifest.revision, contents, going_on, manifest.created_at)
-    bases = [{**base, "folder": _folder_of(base["digest"], settings.base)} for base in manifest.bases]
+    bases = [{**base.to_json(), "folder": _folder_of(base.digest, settings.base)} for base in manifest.bases]
     return Restored(manifest, copied, loaded, bases)
 
 
-def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tell) -> tuple[list[Row], int]:
+def _check(archive: Archive, store: ArtifactStore, manifest: BackupManifest, tell: Tell) -> tuple[list[Row], int]:
     """Read the whole backup. Returns the artifacts to copy, and how many exist already.
 
     Copied bytes have no rows at first. Garbage collection ignores them, because an empty service has fewer artifacts.
@@ -85,7 +84,7 @@ def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tel
             artifacts += rows if name == "artifacts" else []
     if not all(is_digest(row.get("digest")) and isinstance(row.get("kind"), str) for row in artifacts):
         raise DamagedError("backup-digest-invalid")
-    absent = {artifact["digest"] for artifact in manifest.absent}
+    absent = {artifact.digest for artifact in manifest.absent}
     available = [row for row in artifacts if row["digest"] not in absent]
     needed, lost = missing_there(available, archive, store, tell)
     if lost:

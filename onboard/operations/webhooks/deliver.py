@@ -41,7 +41,6 @@ def deliver(
     """Deliver all due messages once. After a failure, the endpoint is skipped for the rest of the round.
 
     Args:
-        holder: name of the worker, for the lease.
         stopped: called between two messages; True ends the round.
 
     Returns:

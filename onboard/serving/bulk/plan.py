@@ -35,7 +35,6 @@ class Shard:
         number: from 0, in output order.
         file: index among the plan's files.
         first: number of rows of the file before it.
-        rows: number of rows.
     """
 
     number: int
@@ -218,7 +217,6 @@ def require_labels(reference: str, chosen: Sequence[Label], labels: Sequence[Lab
 
     Args:
         chosen: labels to choose answers from; empty means all.
-        labels: labels of the version.
     """
     if chosen:
         label_places(1, PredictionRequest(Reference.parse(reference), "", None, tuple(chosen)), tuple(labels))

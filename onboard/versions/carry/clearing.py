@@ -34,8 +34,6 @@ def judge(
     The guard checks all of them at once; metrics are measured on demand.
 
     Args:
-        services: the services with their files.
-        base: the base of all versions.
         versions: published versions of different tasks.
         head: the hypernetwork version.
         bounded: refuse versions with a dataset that is too large for a process that serves others.

@@ -18,8 +18,6 @@ class CarryOutcome:
     Args:
         present: the version that `latest` named.
         head: the hypernetwork version to carry it to.
-        cleared: whether it may be carried.
-        reason: why, or why not.
         version: number of the version that `latest` names now; None if nothing was changed.
         metrics: of the version under the head; None if not measured.
         verdict: the guard's verdict; None if there is none.
@@ -56,7 +54,6 @@ class Carried:
 
     Args:
         outcomes: of those that were not at the head, by name.
-        dry_run: whether nothing was changed.
         next: name of the last of them if more follow; None at the end.
     """
 

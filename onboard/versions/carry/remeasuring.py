@@ -45,9 +45,6 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
     """Measure a published version on its held-out and test rows under hypernetwork version `head` of its base.
 
     Args:
-        services: the services with its files.
-        base: its base.
-        version: a published version.
         head: the other hypernetwork version.
         known: hashes of rows to exclude. If many other rows remain, a fixed sample is used.
 

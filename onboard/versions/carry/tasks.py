@@ -50,9 +50,6 @@ def carry_task(
     A version without an embedding is refused, as no hypernetwork is involved.
 
     Args:
-        services: the services with its files.
-        task: its name.
-        dry_run: judge only.
         bounded: refuse a task with a dataset that is too large for a process that serves others.
         manifests: manifests of bases that were already read; without them the whole base is read.
 
@@ -84,8 +81,6 @@ def carry_some(
     """Carry the first tasks by name that are not at the head of their base.
 
     Args:
-        services: the services with their files.
-        after: only tasks with names after this one.
         most: maximum number of tasks. They are judged together; more tasks make each test stricter (Holm).
         dry_run, bounded, manifests: see `carry_task`.
 

@@ -33,7 +33,6 @@ def export_adapters(services: Services, reference: str, output: Path) -> Fetched
     """Write `adapters.safetensors`, a README on their use, and the version's readout if it has one.
 
     Args:
-        services: services with the version.
         reference: TASK[@latest|@vN|@ALIAS].
         output: folder, created if missing.
 

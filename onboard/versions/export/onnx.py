@@ -55,7 +55,6 @@ class Conditioned(nn.Module):
     Args:
         engine: with the hypernetwork of the version.
         z: (t,) the task embedding.
-        words: K label words.
         readout: the version's readout, or None.
         temperature: of the probabilities.
     """
@@ -112,7 +111,6 @@ def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
     """Write `model.onnx`, the tokenizer, `labels.json` and a README, and compare the model with the served version.
 
     Args:
-        services: services with the version.
         reference: TASK[@latest|@vN|@ALIAS].
         output: folder, created if missing.
 

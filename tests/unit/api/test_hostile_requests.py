@@ -258,7 +258,7 @@ def test_a_client_that_leaves_ends_the_check_of_its_dataset(
 ) -> None:
     monkeypatch.setattr(intake, "SMALL_BYTES", 0)
     monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
-    monkeypatch.setattr("onboard.api.receiving.Received.submission", lambda received: marked)
+    monkeypatch.setattr("onboard.api.receiving.ReceivedForm.submission", lambda received: marked)
     marker = tmp_path / "child-there"
     marked = intake.Submission("none", task=str(marker))
     body = HEAD + b"some rows\r\n--x--\r\n"

@@ -16,7 +16,7 @@ from support.registry_samples import add_job
 
 from onboard.api import prediction_queue
 from onboard.api.following import Readers
-from onboard.api.places import Places
+from onboard.api.places import RequestPlaces
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.upload_places import UploadPlaces
 from onboard.domain.access import Scope, acting
@@ -33,20 +33,20 @@ def secrets(tiny_services: Services) -> list[str]:
     return [create_token(tiny_services.database, "twin", [Scope.READ, Scope.SUBMIT])[1] for _ in range(2)]
 
 
-def take(places: Places | UploadPlaces, who: str, stack: ExitStack) -> None:
+def take(places: RequestPlaces | UploadPlaces, who: str, stack: ExitStack) -> None:
     with acting(who):
         stack.enter_context(places.place())
 
 
-@pytest.mark.parametrize("make", [lambda: Places(4, "It is full."), lambda: UploadPlaces(4)])
-def test_one_caller_gets_half_and_another_still_finds_a_place(make: Callable[[], Places | UploadPlaces]) -> None:
+@pytest.mark.parametrize("make", [lambda: RequestPlaces(4, "It is full."), lambda: UploadPlaces(4)])
+def test_one_caller_gets_half_and_another_still_finds_a_place(make: Callable[[], RequestPlaces | UploadPlaces]) -> None:
     async def shared() -> None:  # uploads need the thread of an event loop
         _share(make())
 
     asyncio.run(shared())
 
 
-def _share(places: Places | UploadPlaces) -> None:
+def _share(places: RequestPlaces | UploadPlaces) -> None:
     with ExitStack() as held, ExitStack() as more:
         for _ in range(2):
             take(places, "a", held)
@@ -65,7 +65,7 @@ def _share(places: Places | UploadPlaces) -> None:
 
 def test_a_single_place_is_for_anybody() -> None:
     with ExitStack() as held:
-        take(Places(1, "It is full."), "a", held)
+        take(RequestPlaces(1, "It is full."), "a", held)
 
 
 def test_texts_of_one_token_do_not_fill_the_queue(tiny_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:

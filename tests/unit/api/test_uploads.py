@@ -19,7 +19,7 @@ from support.refusals import refused as error_of
 
 from onboard.api import uploads
 from onboard.api.upload_places import Sender
-from onboard.api.uploads import Upload, received, safe_name
+from onboard.api.uploads import ReceivedUpload, received, safe_name
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError, StorageError, TooLargeError
 from onboard.registry.services import Services
@@ -34,7 +34,7 @@ def take(folder: Path, *pieces: bytes, cut: bool = False, **headers: str) -> tup
     return upload.fields, files
 
 
-def arrive(folder: Path, *pieces: bytes, cut: bool = False, **headers: str) -> tuple[Upload, list[bytes]]:
+def arrive(folder: Path, *pieces: bytes, cut: bool = False, **headers: str) -> tuple[ReceivedUpload, list[bytes]]:
     """As `take`, with the whole upload."""
     messages: Iterator[dict[str, Any]] = iter(
         [
@@ -51,7 +51,7 @@ def arrive(folder: Path, *pieces: bytes, cut: bool = False, **headers: str) -> t
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
     request = Request({"type": "http", "method": "POST", "headers": raw}, receive)
 
-    async def run() -> tuple[Upload, list[bytes]]:
+    async def run() -> tuple[ReceivedUpload, list[bytes]]:
         async with received(request, folder, Sender(0.0)) as upload:
             return upload, [path.read_bytes() for path in upload.files.values()]
 

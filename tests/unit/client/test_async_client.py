@@ -14,7 +14,7 @@ from fake_service import FakeService, answer, status
 from support.refusals import refused
 
 from onboard.client import AsyncOnboard, Onboard
-from onboard.client.service import Service
+from onboard.client.service import ServiceOperations
 from onboard.errors import JobFailedError, UnavailableError
 
 JOB = {"job": "0" * 12, "task": "paws", "state": "queued"}
@@ -37,8 +37,10 @@ def public(kind: type) -> set[str]:
 
 
 def test_both_clients_have_the_operations_of_one_table() -> None:
-    assert public(Onboard) == public(AsyncOnboard) == public(Service) | OWN
-    assert {name for name in public(Service) if getattr(Onboard, name) is not getattr(AsyncOnboard, name)} == set()
+    assert public(Onboard) == public(AsyncOnboard) == public(ServiceOperations) | OWN
+    assert {
+        name for name in public(ServiceOperations) if getattr(Onboard, name) is not getattr(AsyncOnboard, name)
+    } == set()
 
 
 def test_what_may_be_asked_twice_is_asked_again_after_a_pause(service: FakeService, tmp_path: Path) -> None:

@@ -94,8 +94,7 @@ def test_tsv_is_read_literally_so_stray_quotes_swallow_nothing(write_bytes, read
 def test_the_usual_field_names_are_recognised(names, expected, write_jsonl, read) -> None:
     rows = [{name: f"{name} {i}" if name != names[-1] else f"label {i % 2}" for name in names} for i in range(6)]
     report = read(write_jsonl(rows)).report
-    assert report.text_fields == expected
-    assert report.label_field == names[-1]
+    assert (report.fields.text, report.fields.label) == (expected, names[-1])
 
 
 def test_fields_can_be_mapped(write_jsonl, read) -> None:

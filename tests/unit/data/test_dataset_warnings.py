@@ -78,7 +78,7 @@ def test_a_split_that_repeats_training_is_left_empty_and_said_so(write_jsonl, re
     checked = read(path, validation=path)
     assert checked.dataset.validation == ()
     assert any("no row of the validation split is left" in finding.message for finding in checked.report.warnings)
-    assert checked.report.validation == "cross_validated"
+    assert checked.report.validation.method == "cross_validated"
 
 
 def test_labels_of_a_single_row_are_named(write_jsonl, warning_of) -> None:
@@ -188,7 +188,7 @@ def test_suspects_can_be_left_out(write_jsonl, read) -> None:
 def test_the_report_says_where_validation_comes_from(rows, validation, expected, write_jsonl, read) -> None:
     path = write_jsonl([{"text": "unseen", "label": "good"}], "validation.jsonl") if validation else None
     report = read(write_jsonl(balanced(rows)), validation=path).report
-    assert (report.validation, report.held_out) == expected
+    assert (report.validation.method, report.validation.held_out) == expected
 
 
 def test_shots_are_drawn_after_the_checks_and_the_report_is_about_them(write_jsonl, read, warning_of) -> None:

@@ -297,7 +297,7 @@ def test_the_only_field_of_a_task_is_its_text(write_json, read) -> None:
     rows = label_studio()
     for row in rows:
         row["data"] = {"comment of a customer": row["data"]["text"]}
-    assert read(write_json(rows)).report.text_fields == ("comment of a customer",)
+    assert read(write_json(rows)).report.fields.text == ("comment of a customer",)
 
 
 def test_an_export_without_one_label_says_what_is_in_it(write_json, problems_of) -> None:

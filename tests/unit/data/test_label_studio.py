@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.refusals import refused
 
-from onboard.data.label_studio import LeftOut, annotations_in, read_config, texts_in
+from onboard.data.label_studio import UnusedAnnotation, annotations_in, read_config, texts_in
 from onboard.domain.annotation import (
     DELETED_AT,
     Annotation,
@@ -50,7 +50,7 @@ def webhook(*results: dict[str, Any], data: object = None, action: str = "ANNOTA
     return {"action": action, "annotation": annotation, "task": task, "project": {"id": 3}}
 
 
-def read(body: Any) -> list[Annotation | LeftOut]:
+def read(body: Any) -> list[Annotation | UnusedAnnotation]:
     return list(annotations_in(body, read_config(CONFIG)))
 
 
@@ -118,7 +118,7 @@ def test_an_annotation_is_one_choice_for_the_whole_text() -> None:
 )
 def test_regions_and_several_choices_are_no_label_and_are_told(results: list[Any]) -> None:
     told, annotation = read(webhook(*results))
-    assert isinstance(told, LeftOut)
+    assert isinstance(told, UnusedAnnotation)
     assert (told.number, "no single choice" in told.reason) == ("9", True)
     assert isinstance(annotation, Annotation)
     assert annotation.label is None  # what it said before no longer counts
@@ -127,7 +127,7 @@ def test_regions_and_several_choices_are_no_label_and_are_told(results: list[Any
 SEVERAL = CONFIG.replace('choice="single"', 'choice="multiple"')
 
 
-def read_several(*results: Any) -> list[Annotation | LeftOut]:
+def read_several(*results: Any) -> list[Annotation | UnusedAnnotation]:
     return list(annotations_in(webhook(*results), read_config(SEVERAL)))
 
 
@@ -161,7 +161,7 @@ def test_several_choices_are_a_set_in_one_order_and_each_counts_once() -> None:
 )
 def test_unusable_choices_are_no_set_and_are_told(results: list[Any]) -> None:
     told, annotation = read_several(*results)
-    assert isinstance(told, LeftOut)
+    assert isinstance(told, UnusedAnnotation)
     assert "usable choice" in told.reason
     assert isinstance(annotation, Annotation)
     assert annotation.label is None
@@ -189,7 +189,7 @@ def test_an_answer_of_several_labels_is_one_result_and_none_without_labels() -> 
 )
 def test_a_task_without_a_text_gives_no_label(data: object) -> None:
     (told,) = read(webhook(choice("refund"), data=data))
-    assert isinstance(told, LeftOut)
+    assert isinstance(told, UnusedAnnotation)
     assert told.reason == "its task has no text"
 
 

@@ -78,7 +78,7 @@ def test_a_test_split_is_held_to_the_labels(write_jsonl: Callable[..., Path]) ->
     checked = labels_of(test=write_jsonl([*rows, rows[0]]))
     assert len(checked.dataset.test) == 4
     assert [warning.code for warning in checked.report.warnings] == ["exact_duplicates"]
-    assert checked.report.text_fields == ("text",)
+    assert checked.report.fields.text == ("text",)
     stray = write_jsonl([*rows, {"text": "who knows", "label": "doubt"}])
     with refused("unknown-label", field="label", row=5):
         labels_of(test=stray)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onboard.contract.deleting import Descendants
-from onboard.domain.descent import Descent, Embedded, Root, Tuned, descent
+from onboard.domain.descent import Descent, Embedded, Root, TunedVersion, descent
 
 BASE, OTHER = "sha256:base", "sha256:other"
 GONE = Root("gone", frozenset({BASE}), since=10.0, until=20.0)
@@ -17,16 +17,16 @@ def version(reference: str, *parents: str, at: float = 15.0, base: str = BASE, *
     return Embedded(task, int(number), base, parents or ("random",), pinned, more.pop("job", None), at)
 
 
-def tuned(number: int, parent: int | None, task: str | None, at: float = 15.0, base: str = BASE) -> Tuned:
-    return Tuned(base, number, parent, f"{task}-tunes-{number}", task, at)
+def tuned(number: int, parent: int | None, task: str | None, at: float = 15.0, base: str = BASE) -> TunedVersion:
+    return TunedVersion(base, number, parent, f"{task}-tunes-{number}", task, at)
 
 
-FIRST = Tuned(BASE, 1, None, None, None, 0.0)
+FIRST = TunedVersion(BASE, 1, None, None, None, 0.0)
 
 
-def found(*facts: Embedded | Tuned, root: Root = GONE) -> Descent:
+def found(*facts: Embedded | TunedVersion, root: Root = GONE) -> Descent:
     embedded = [fact for fact in facts if isinstance(fact, Embedded)]
-    return descent(root, embedded, [FIRST, *(fact for fact in facts if isinstance(fact, Tuned))])
+    return descent(root, embedded, [FIRST, *(fact for fact in facts if isinstance(fact, TunedVersion))])
 
 
 def test_what_started_from_any_of_its_versions_descends_and_what_started_from_that() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from onboard.contract.operations import RecentFigures
 from onboard.domain.figures import NO_SAMPLE, Ended
-from onboard.domain.forecast import Likeness, Timing, similar, starts_in, time_left
+from onboard.domain.forecast import JobTraits, Timing, similar, starts_in, time_left
 from onboard.domain.job import JobState, Stage
 from onboard.domain.moment import rough_text, seconds_text
-from onboard.domain.waiting import Retry, Waiting
+from onboard.domain.waiting import NextAttempt, Waiting
 
-LIKE = Likeness("default", "sha256:base", "never")
+LIKE = JobTraits("default", "sha256:base", "never")
 STAGES = {Stage.CHECK: 1.0, Stage.PROBE: 10.0, Stage.TRAIN: 20.0, Stage.PUBLISH: 2.0}
 
 
@@ -64,9 +64,9 @@ def test_what_is_not_known_is_not_invented(stage: Stage, spent: float, timings: 
 
 def test_only_jobs_of_the_same_queue_base_and_tuning_are_similar() -> None:
     other = [
-        Likeness("gpu", LIKE.base, "never"),
-        Likeness("default", "x", "never"),
-        Likeness("default", LIKE.base, "auto"),
+        JobTraits("gpu", LIKE.base, "never"),
+        JobTraits("default", "x", "never"),
+        JobTraits("default", LIKE.base, "auto"),
     ]
     timings = [Timing(traits, 1.0, STAGES) for traits in (LIKE, *other)] + [Timing(LIKE, None, STAGES)]
     assert similar(LIKE, 3.0, timings) == [timings[0]]
@@ -110,7 +110,7 @@ def test_the_start_of_a_queued_job_is_forecast(
         ),
         (Waiting("default", 1, False, 1), "1 ahead, 1 worker on default, start not known", ""),
         (
-            Waiting("default", 0, False, 1, retry=Retry(0.0, 20.4, 2, 3, "The hub cannot be reached.")),
+            Waiting("default", 0, False, 1, retry=NextAttempt(0.0, 20.4, 2, 3, "The hub cannot be reached.")),
             "next in line, tries again in 20 s (attempt 2 of 3) after: The hub cannot be reached.",
             "",
         ),

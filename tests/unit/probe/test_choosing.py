@@ -23,7 +23,7 @@ from onboard.probe import choice, finals
 from onboard.probe.candidates import MIXTURE, Candidate, ProbeResult
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
-from onboard.probe.finals import Finalist, Tried, try_finalists
+from onboard.probe.finals import Finalist, TriedFinalist, try_finalists
 from onboard.probe.racing import Raced
 from onboard.probe.settings import FinalSettings, ProbeSettings
 from onboard.statistics.student import paired
@@ -55,15 +55,15 @@ def candidates() -> list[Candidate]:
     return [*tasks, Candidate(RANDOM, embedding_of(50)), Candidate(MEAN, np.mean([task.z for task in tasks], axis=0))]
 
 
-def tried(name: str, losses: Sequence[float], weights: dict[str, float] | None = None) -> Tried:
-    return Tried(Finalist(Candidate(name, embedding_of(1)), WORDS), np.array(losses), weights)
+def tried(name: str, losses: Sequence[float], weights: dict[str, float] | None = None) -> TriedFinalist:
+    return TriedFinalist(Finalist(Candidate(name, embedding_of(1)), WORDS), np.array(losses), weights)
 
 
 def scored(name: str, rows: int) -> CandidateScore:
     return CandidateScore(embedding=name, loss=1.0, low=0.9, high=1.1, rows=rows, overlap=0, words=WORDS)
 
 
-def decided(monkeypatch: pytest.MonkeyPatch, evaluator: Evaluator, *ended: Tried) -> ProbeResult:
+def decided(monkeypatch: pytest.MonkeyPatch, evaluator: Evaluator, *ended: TriedFinalist) -> ProbeResult:
     """The choice after a last round that ended like this."""
     scores = tuple(scored(trial.name, len(ROWS)) for trial in ended if not trial.weights)
     standing = tuple(trial.finalist.candidate for trial in ended if not trial.weights)
@@ -321,9 +321,9 @@ def test_the_better_of_those_that_know_nothing_is_tuned_beside_the_best(
     scores = tuple(scored(name, len(ROWS)) for name in names)
     few: list[str] = []
 
-    def watch(_: Any, finalists: Sequence[Finalist], *more: Any) -> list[Tried]:
+    def watch(_: Any, finalists: Sequence[Finalist], *more: Any) -> list[TriedFinalist]:
         few.extend(finalist.candidate.embedding for finalist in finalists)
-        return [Tried(finalist, np.array(level(0.0, place))) for place, finalist in enumerate(finalists)]
+        return [TriedFinalist(finalist, np.array(level(0.0, place))) for place, finalist in enumerate(finalists)]
 
     monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, np.zeros((len(names), len(ROWS)))))
     monkeypatch.setattr(choice, "try_finalists", watch)

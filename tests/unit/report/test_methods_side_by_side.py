@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from onboard.contract.methods import MethodResult
 from onboard.report.advice import next_steps
-from onboard.report.methods import MethodResult, MethodsCompared
+from onboard.report.methods import MethodsCompared, method_result
 from onboard.report.page import page_of
 from onboard.report.submit_again import submit_again
 
@@ -29,9 +30,9 @@ def compared() -> MethodsCompared:
     ]
     versions = [{"weak": True, "stored_bytes": 2_000}, {"weak": False, "stored_bytes": 1_500_000}, None]
     names = ["default", "compacter", "prompt-tuning-t"]
-    results = [MethodResult.of(*facts) for facts in zip(names, jobs, versions, strict=True)]
-    refused = MethodResult("linear", "refused", error="A label has one row.")
-    return MethodsCompared.of("mood-methods", jobs, [*results, refused])
+    results = [method_result(*facts) for facts in zip(names, jobs, versions, strict=True)]
+    refused = MethodResult(method="linear", state="refused", error="A label has one row.")
+    return MethodsCompared.of_jobs("mood-methods", jobs, [*results, refused])
 
 
 def test_the_best_comes_first_and_what_has_no_score_last(compared: MethodsCompared) -> None:
@@ -47,8 +48,8 @@ def test_the_best_comes_first_and_what_has_no_score_last(compared: MethodsCompar
 def test_of_a_loss_the_least_is_the_best() -> None:
     jobs = [job(None, metrics={"test": {"log_loss": {"value": loss, "low": None, "high": None}}}) for loss in (2, 1)]
     jobs = [{**document, "metric": "log_loss"} for document in jobs]
-    results = [MethodResult.of(str(place), document, None) for place, document in enumerate(jobs)]
-    assert [result.method for result in MethodsCompared.of("mood", jobs, results).by_score] == ["1", "0"]
+    results = [method_result(str(place), document, None) for place, document in enumerate(jobs)]
+    assert [result.method for result in MethodsCompared.of_jobs("mood", jobs, results).by_score] == ["1", "0"]
 
 
 def test_the_document_keeps_the_order_that_was_asked_for(compared: MethodsCompared) -> None:
@@ -74,8 +75,8 @@ def test_the_picture_has_a_point_and_a_name_for_each_that_was_measured(compared:
 
 
 def test_nothing_measured_is_an_empty_picture() -> None:
-    refused = [MethodResult("linear", "refused", error="A label has one row.")]
-    empty = MethodsCompared.of("mood", [], refused)
+    refused = [MethodResult(method="linear", state="refused", error="A label has one row.")]
+    empty = MethodsCompared.of_jobs("mood", [], refused)
     assert "circle" not in empty.plot()
     assert empty.rows() == [("linear", "–", "–", "–", "–", "–", "A label has one row.")]
 

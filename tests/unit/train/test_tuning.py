@@ -24,7 +24,7 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
 from onboard.model.protected import ProtectedTask, Protection
 from onboard.model.scoring import LabelTrie
-from onboard.train.holding import Drawn, Holding, draws
+from onboard.train.holding import DrawnPairs, Holding, draws
 from onboard.train.settings import Regulariser, TuningSettings
 from onboard.train.tuning import Tuned, tune
 
@@ -247,7 +247,7 @@ def test_the_divergence_is_that_of_the_answers_before_from_those_after(
     tiny_engine: Engine, earlier: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     other = changed(tiny_engine.hypernetwork).requires_grad_(True)
-    drawn = Drawn(np.array([0, 1, 2, 1]), np.array([4, 0, 2, 3]))
+    drawn = DrawnPairs(np.array([0, 1, 2, 1]), np.array([4, 0, 2, 3]))
     divergence = Holding(tiny_engine, Protection(earlier, canaries), "divergence").backward(
         other, drawn, 1.0, RowsAtOnce()
     )

@@ -18,7 +18,7 @@ from support.watched_jobs import running, worker
 from onboard.api import following
 from onboard.api.following import COMMENT_SECONDS, Readers, while_signed_in
 from onboard.api.pages import live, overview
-from onboard.api.pages.live import Pulse
+from onboard.api.pages.live import ServicePulse
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.errors import SignInError, UnavailableError
 from onboard.jobs.control import set_paused
@@ -55,7 +55,7 @@ def test_the_pulse_differs_once_something_happened_and_only_then(services: Servi
 def test_news_come_at_once_and_when_something_happened(services: Services) -> None:
     async def followed() -> list[str]:
         readers = Readers()
-        texts = live._beats(Pulse(), services.database, readers)
+        texts = live._beats(ServicePulse(), services.database, readers)
         begun = await first(texts, 1)
         waiting = asyncio.ensure_future(anext(texts))
         await asyncio.sleep(0.1)
@@ -83,7 +83,7 @@ def test_a_database_that_was_away_is_news_once(monkeypatch: pytest.MonkeyPatch) 
     async def followed() -> int:
         readers = Readers()
         news = 0
-        async for _ in live._beats(Pulse(), Database("sqlite://"), readers):
+        async for _ in live._beats(ServicePulse(), Database("sqlite://"), readers):
             news += 1
             if news == 3:
                 readers.end()
@@ -97,7 +97,7 @@ def test_many_pages_ask_the_database_once_a_second(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(live, "pulse", lambda database: asked.append(database) or "beat")
 
     async def read() -> list[str]:
-        heart, database = Pulse(), Database("sqlite://")
+        heart, database = ServicePulse(), Database("sqlite://")
         return await asyncio.gather(*(heart.read(database) for _ in range(50)))
 
     assert asyncio.run(read()) == ["beat"] * 50
@@ -121,7 +121,7 @@ def test_the_events_of_a_job_end_with_it(browser: TestClient, services: Services
 @pytest.mark.usefixtures("quick")
 def test_a_part_is_made_once_for_all_who_may_the_same(services: Services) -> None:
     made: list[str] = []
-    heart, database = Pulse(), services.database
+    heart, database = ServicePulse(), services.database
 
     def make() -> str:
         made.append("")

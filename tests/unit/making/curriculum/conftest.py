@@ -8,7 +8,7 @@ from curriculum_samples import COUNTS, MARK, SUBJECTS, TEXTS, make_sources, vect
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from onboard.making.curriculum import Material, Source
+from onboard.making.curriculum import PlainTexts, Source
 from onboard.making.curriculum.mentions import MENTIONS
 from onboard.making.curriculum.rules import RULES
 from onboard.making.curriculum.synonyms import synonyms
@@ -54,7 +54,7 @@ def encoder(sources: list[Source]) -> TextEncoder:
 
 
 @pytest.fixture(scope="session")
-def material(sources: list[Source]) -> Material:
+def material(sources: list[Source]) -> PlainTexts:
     """Texts of the sources and others; the validation texts are among them, as a careless caller would have it."""
     texts = [
         text
@@ -69,7 +69,7 @@ def material(sources: list[Source]) -> Material:
         "book happy red mother night better dollars different similar related same story news review "
     )
     words = [*SUBJECTS, *common.split()]
-    return Material(
+    return PlainTexts(
         texts,
         np.stack([vector(text) for text in texts]).astype(np.float16),
         words,
@@ -78,5 +78,5 @@ def material(sources: list[Source]) -> Material:
 
 
 @pytest.fixture(scope="session")
-def workshop(sources: list[Source], material: Material, encoder: TextEncoder) -> Workshop:
+def workshop(sources: list[Source], material: PlainTexts, encoder: TextEncoder) -> Workshop:
     return Workshop(sources, material, COUNTS, encoder, 0)

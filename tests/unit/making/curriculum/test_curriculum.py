@@ -7,7 +7,7 @@ import pytest
 from curriculum_samples import COUNTS, MARK
 
 from onboard.domain.names import require_name
-from onboard.making.curriculum import KINDS, Curriculum, KindCounts, Material, Source, build_curriculum, topical
+from onboard.making.curriculum import KINDS, Curriculum, KindCounts, PlainTexts, Source, build_curriculum, topical
 from onboard.making.curriculum.workshop import task_name
 from onboard.model.encoding import TextEncoder
 
@@ -18,7 +18,7 @@ def _small_clusters() -> None:
 
 
 @pytest.fixture(scope="module")
-def curriculum(sources: list[Source], material: Material, encoder: TextEncoder) -> Curriculum:
+def curriculum(sources: list[Source], material: PlainTexts, encoder: TextEncoder) -> Curriculum:
     return build_curriculum(sources, material, COUNTS, encoder, 0)
 
 
@@ -79,7 +79,7 @@ def test_the_labels_of_a_made_task_are_known_and_differ_in_their_first_tokens(
 
 
 def test_a_batch_depends_on_seed_and_step_alone(
-    curriculum: Curriculum, sources: list[Source], material: Material, encoder: TextEncoder
+    curriculum: Curriculum, sources: list[Source], material: PlainTexts, encoder: TextEncoder
 ) -> None:
     again = build_curriculum(sources, material, COUNTS, encoder, 0)
     assert [task.name for task in again.tasks] == [task.name for task in curriculum.tasks]
@@ -95,7 +95,7 @@ def test_a_batch_depends_on_seed_and_step_alone(
 
 
 def test_no_validation_row_is_in_any_batch_even_when_the_material_holds_it(
-    curriculum: Curriculum, encoder: TextEncoder, material: Material
+    curriculum: Curriculum, encoder: TextEncoder, material: PlainTexts
 ) -> None:
     mark = encoder.label_ids(MARK)[0]
     assert any(MARK in text for text in material.texts)
@@ -112,7 +112,9 @@ def test_a_kind_that_is_held_out_is_really_absent(curriculum: Curriculum) -> Non
     assert len(without.tasks) == len(curriculum.tasks) - len(curriculum.of("topics")) - len(curriculum.of("pairs"))
 
 
-def test_a_kind_without_a_share_is_never_made(sources: list[Source], material: Material, encoder: TextEncoder) -> None:
+def test_a_kind_without_a_share_is_never_made(
+    sources: list[Source], material: PlainTexts, encoder: TextEncoder
+) -> None:
     none = {kind: KindCounts(share=0, tasks=9) for kind in KINDS if kind not in ("sources", "form")}
     few = COUNTS.model_copy(update={**none, "form": KindCounts(share=0.5, tasks=5)})
     curriculum = build_curriculum(sources, material, few, encoder, 0)

@@ -6,7 +6,7 @@ import numpy as np
 from curriculum_samples import TEXTS
 
 from onboard.making.curriculum.batch import rows_within_budget
-from onboard.making.curriculum.rows import Members, Rows
+from onboard.making.curriculum.rows import Members, SharedRows
 from onboard.making.curriculum.texts import TextStore
 from onboard.model.encoding import TextEncoder
 
@@ -25,10 +25,10 @@ def test_a_row_of_stored_pieces_has_the_ids_that_the_encoder_gives(encoder: Text
         assert store.row(many, [b]) == encoder.encode([(joined, TEXTS[b])])[0]
 
 
-def _rows(encoder: TextEncoder, classes: np.ndarray, balance: float) -> Rows:
+def _rows(encoder: TextEncoder, classes: np.ndarray, balance: float) -> SharedRows:
     store = TextStore(encoder)
     left = store.add([" ".join(["film"] * (1 + number % 40)) + f" {number}" for number in range(len(classes))])
-    return Rows(store, left, None, classes, 2, balance)
+    return SharedRows(store, left, None, classes, 2, balance)
 
 
 def test_a_rare_class_gets_a_fair_share_and_a_source_stays_as_it_is(encoder: TextEncoder) -> None:

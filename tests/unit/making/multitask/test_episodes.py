@@ -16,7 +16,7 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import fresh_engine
 from onboard.making.curriculum.source import Source
 from onboard.making.multitask import checkpoint
-from onboard.making.multitask.checkpoint import Checkpoint
+from onboard.making.multitask.checkpoint import StageCheckpoint
 from onboard.making.multitask.episode_loss import EpisodeLosses, episode_losses, read_episodes
 from onboard.making.multitask.episodes import Episode, EpisodeSizes, EpisodeSource
 from onboard.making.multitask.loop import Running
@@ -176,17 +176,17 @@ def test_a_base_learns_on_and_goes_on_after_a_power_cut_to_the_same_bits(
     monkeypatch.setattr(checkpoint, "EVERY_SECONDS", -1.0)
     whole = EpisodicRecipe.model_validate(recipe)
     learn_by_episodes(whole, Running(tmp_path / "one", _silent), tmp_path / "first")
-    saved = Checkpoint.save
+    saved = StageCheckpoint.save
 
-    def cut(self: Checkpoint, step: int) -> None:
+    def cut(self: StageCheckpoint, step: int) -> None:
         saved(self, step)
         if step == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Checkpoint, "save", cut)
+    monkeypatch.setattr(StageCheckpoint, "save", cut)
     with pytest.raises(KeyboardInterrupt):
         learn_by_episodes(whole, Running(tmp_path / "two", _silent), tmp_path / "second")
-    monkeypatch.setattr(Checkpoint, "save", saved)
+    monkeypatch.setattr(StageCheckpoint, "save", saved)
     said: list[str] = []
     learn_by_episodes(whole, Running(tmp_path / "two", said.append), tmp_path / "second")
     assert any("resumes at step 2" in line for line in said)

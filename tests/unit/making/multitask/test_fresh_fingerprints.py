@@ -12,7 +12,7 @@ from torch import nn
 from onboard.domain.dataset import Example
 from onboard.making.curriculum import Source
 from onboard.making.multitask.hypernetwork import Fingerprinter, fresh_embeddings_of
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
 
@@ -50,19 +50,19 @@ def test_a_share_of_the_turns_is_under_a_fingerprint_of_that_step_and_the_embedd
 
 
 @pytest.fixture
-def tasks(tiny_engine: Engine) -> list[SourceTask]:
+def tasks(tiny_engine: Engine) -> list[SourceBatches]:
     made = []
     for name, words in (("films", ("no", "yes")), ("plots", ("bad", "good")), ("moods", ("sad", "happy"))):
         rows = tuple(
             Example(f"{row} {words[row % 2]} {name} {'plot ' * (row % 5)}", None, words[row % 2]) for row in range(90)
         )
         source = Source(name, "classification", words, words, None, None, rows)
-        made.append(SourceTask(source, tiny_engine.encoder, len(made)))
+        made.append(SourceBatches(source, tiny_engine.encoder, len(made)))
     return made
 
 
 def test_fresh_fingerprints_are_of_other_rows_at_every_turn_and_on_the_scale_of_the_first(
-    tiny_engine: Engine, tasks: list[SourceTask]
+    tiny_engine: Engine, tasks: list[SourceBatches]
 ) -> None:
     taker, again = (Fingerprinter(tiny_engine, tasks, SIZE, 3) for _ in range(2))
     assert list(taker.present.of) == ["films", "plots", "moods"]
@@ -75,17 +75,17 @@ def test_fresh_fingerprints_are_of_other_rows_at_every_turn_and_on_the_scale_of_
 
 
 def test_no_turn_s_fingerprint_is_of_the_batches_of_another_or_of_those_that_are_trained_on(
-    tiny_engine: Engine, tasks: list[SourceTask], monkeypatch: pytest.MonkeyPatch
+    tiny_engine: Engine, tasks: list[SourceBatches], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[int, int]] = []
-    batch = SourceTask.batch
+    batch = SourceBatches.batch
 
-    def noted(self: SourceTask, step: int, size: int) -> Batch:
+    def noted(self: SourceBatches, step: int, size: int) -> Batch:
         asked.append((step, size))
         return batch(self, step, size)
 
     taker = Fingerprinter(tiny_engine, tasks, SIZE, 3)
-    monkeypatch.setattr(SourceTask, "batch", noted)
+    monkeypatch.setattr(SourceBatches, "batch", noted)
     for turn in range(1, 5):
         taker.fresh(0, turn)
     taker.taken_again()
@@ -96,7 +96,7 @@ def test_no_turn_s_fingerprint_is_of_the_batches_of_another_or_of_those_that_are
 
 
 def test_when_they_are_taken_again_the_scale_stays_and_the_present_weights_see_the_same_rows(
-    tiny_engine: Engine, tasks: list[SourceTask]
+    tiny_engine: Engine, tasks: list[SourceBatches]
 ) -> None:
     taker = Fingerprinter(tiny_engine, tasks, SIZE, 3)
     norm = tiny_engine.backbone.encoder.final_layer_norm.weight

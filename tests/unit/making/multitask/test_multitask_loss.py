@@ -22,7 +22,7 @@ from onboard.making.multitask.loss import (
     turns,
 )
 from onboard.making.multitask.processes import Processes
-from onboard.making.multitask.tasks import EncodedRows, SourceTask
+from onboard.making.multitask.tasks import EncodedRows, SourceBatches
 from onboard.model.engine import Engine
 
 CPU = torch.device("cpu")
@@ -39,12 +39,12 @@ def source(name: str, rows: int, kind: str = "classification") -> Source:
 
 
 @pytest.fixture
-def tasks(tiny_engine: Engine) -> tuple[SourceTask, ...]:
+def tasks(tiny_engine: Engine) -> tuple[SourceBatches, ...]:
     made = (source("large", 40), source("small", 10), source("scale", 20, "regression"))
-    return tuple(SourceTask(rows, tiny_engine.encoder, index) for index, rows in enumerate(made))
+    return tuple(SourceBatches(rows, tiny_engine.encoder, index) for index, rows in enumerate(made))
 
 
-def test_tasks_are_drawn_by_rows_to_the_power_of_one_over_the_temperature(tasks: tuple[SourceTask, ...]) -> None:
+def test_tasks_are_drawn_by_rows_to_the_power_of_one_over_the_temperature(tasks: tuple[SourceBatches, ...]) -> None:
     probabilities = task_probabilities(((tasks, 1.0),), 10.0)
     assert probabilities.sum() == pytest.approx(1.0)
     assert probabilities[0] / probabilities[1] == pytest.approx(4**0.1)
@@ -57,7 +57,7 @@ def test_tasks_are_drawn_by_rows_to_the_power_of_one_over_the_temperature(tasks:
 
 
 def test_a_source_has_the_weight_of_its_recipe_and_a_family_no_more_than_its_bound(
-    tasks: tuple[SourceTask, ...],
+    tasks: tuple[SourceBatches, ...],
 ) -> None:
     groups = ((tasks, 1.0),)
     weighted = task_probabilities(groups, 1.0, Balance({"small": 4.0}))
@@ -72,7 +72,7 @@ def test_a_source_has_the_weight_of_its_recipe_and_a_family_no_more_than_its_bou
 
 
 @pytest.mark.parametrize("size", [8, 7, 40, 64])
-def test_every_row_is_in_one_batch_of_an_epoch(tasks: tuple[SourceTask, ...], size: int) -> None:
+def test_every_row_is_in_one_batch_of_an_epoch(tasks: tuple[SourceBatches, ...], size: int) -> None:
     task = tasks[0]
     batches = -(-40 // size)
     for epoch in range(2):
@@ -84,7 +84,7 @@ def test_every_row_is_in_one_batch_of_an_epoch(tasks: tuple[SourceTask, ...], si
 
 
 def test_a_batch_is_of_like_length_and_the_same_for_the_same_turn(tiny_engine: Engine) -> None:
-    first, again = (SourceTask(source("large", 200), tiny_engine.encoder, 3) for _ in range(2))
+    first, again = (SourceBatches(source("large", 200), tiny_engine.encoder, 3) for _ in range(2))
     spread = [np.ptp([len(ids) for ids in first.batch(turn, 8).ids]) for turn in range(25)]
     whole = np.ptp([len(ids) for turn in range(25) for ids in first.batch(turn, 8).ids])
     assert np.mean(spread) < whole / 2
@@ -105,7 +105,7 @@ def test_rows_are_encoded_as_the_encoder_does(tiny_engine: Engine) -> None:
 
 def loss_with(
     engine: Engine,
-    tasks: tuple[SourceTask, ...],
+    tasks: tuple[SourceBatches, ...],
     smoothing: float,
     processes: Processes = ALONE,
     together: int = 1,
@@ -119,7 +119,7 @@ def loss_with(
 
 
 def test_the_loss_is_the_cross_entropy_over_the_labels_with_a_share_of_the_target_spread_over_them(
-    tiny_engine: Engine, tasks: tuple[SourceTask, ...]
+    tiny_engine: Engine, tasks: tuple[SourceBatches, ...]
 ) -> None:
     embeddings, plain = loss_with(tiny_engine, tasks, 0.0)
     _, smoothed = loss_with(tiny_engine, tasks, 0.2)
@@ -143,7 +143,7 @@ def test_the_loss_is_the_cross_entropy_over_the_labels_with_a_share_of_the_targe
 
 
 def test_several_tasks_in_a_batch_give_the_mean_of_their_losses_and_gradients_from_one_pass(
-    tiny_engine: Engine, tasks: tuple[SourceTask, ...]
+    tiny_engine: Engine, tasks: tuple[SourceBatches, ...]
 ) -> None:
     embeddings, mixed = loss_with(tiny_engine, tasks, 0.2, together=3)
     order, before = turns(task_probabilities(((tasks, 1.0),), 10.0), 150, 4)
@@ -183,7 +183,7 @@ def test_several_tasks_in_a_batch_give_the_mean_of_their_losses_and_gradients_fr
 
 @pytest.mark.parametrize(("count", "together"), [(2, 1), (3, 1), (8, 1), (2, 3)])
 def test_the_shares_of_several_processes_sum_to_the_loss_and_gradient_of_one(
-    tiny_engine: Engine, tasks: tuple[SourceTask, ...], count: int, together: int
+    tiny_engine: Engine, tasks: tuple[SourceBatches, ...], count: int, together: int
 ) -> None:
     embeddings, whole = loss_with(tiny_engine, tasks, 0.1, together=together)
     for step in range(4):

@@ -23,7 +23,7 @@ from onboard.making.multitask.loop import Running
 from onboard.making.multitask.make import make_base
 from onboard.making.multitask.recipe import Recipe
 from onboard.making.multitask.sources import read_sources
-from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.tasks import SourceBatches
 from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
@@ -216,7 +216,7 @@ def raw_fingerprints(engine: Engine, recipe: Recipe, projections: Projections) -
     """Of the recipe's sources: four batches of eight rows, far from those of any step."""
     raw = {}
     for index, rows in enumerate(read_sources(recipe.sources, recipe.seed)):
-        task = SourceTask(rows.worded(engine.encoder), engine.encoder, recipe.seed + index)
+        task = SourceBatches(rows.worded(engine.encoder), engine.encoder, recipe.seed + index)
         batches = [task.batch(10**6 + turn, 8) for turn in range(4)]
         raw[rows.name] = raw_fingerprint(engine, batches, projections)
     return raw

@@ -18,7 +18,7 @@ from torch import nn
 from onboard.domain.private import open_new
 from onboard.making.multitask import checkpoint
 from onboard.making.multitask.checkpoint import first_difference, require_checkpoint
-from onboard.making.multitask.loop import Running, Scores, Stage, StepLoss, Validation, duration, run_stage
+from onboard.making.multitask.loop import Running, Scores, StageValidation, StepLoss, TrainingStage, duration, run_stage
 from onboard.making.multitask.recipe import Schedule
 from onboard.making.multitask.signals import Signals, StoppedError
 
@@ -31,7 +31,7 @@ class _PowerCutError(Exception):
     """Ends a stage in the middle."""
 
 
-def make_stage(**changes: Any) -> tuple[Stage, nn.Linear, nn.ParameterList, list[int]]:
+def make_stage(**changes: Any) -> tuple[TrainingStage, nn.Linear, nn.ParameterList, list[int]]:
     """A stage with a linear layer and four embeddings of which each step trains one; and the steps that it ran."""
     torch.manual_seed(0)
     linear, table = nn.Linear(3, 2), nn.ParameterList(nn.Parameter(torch.randn(1, 3)) for _ in range(4))
@@ -43,11 +43,11 @@ def make_stage(**changes: Any) -> tuple[Stage, nn.Linear, nn.ParameterList, list
         return StepLoss((linear(rows) - 1).square().mean(), f"task-{step % 4}", 4, 12)
 
     groups = [(list(linear.parameters()), 1.0), (list(table), 2.0)]
-    stage = Stage("stage", SCHEDULE, {"linear": linear, "table": table}, groups, loss_of, SETTINGS)
+    stage = TrainingStage("stage", SCHEDULE, {"linear": linear, "table": table}, groups, loss_of, SETTINGS)
     return replace(stage, **changes), linear, table, steps
 
 
-def with_loss(stage: Stage, change: Callable[[int, StepLoss], StepLoss]) -> Stage:
+def with_loss(stage: TrainingStage, change: Callable[[int, StepLoss], StepLoss]) -> TrainingStage:
     loss_of = stage.loss_of
     return replace(stage, loss_of=lambda step: change(step, loss_of(step)))
 
@@ -133,7 +133,7 @@ def test_outside_the_steps_a_signal_ends_the_run_at_once() -> None:
     assert caught.value.exit_code == 130
 
 
-def scored(values: list[float]) -> tuple[Validation, list[int]]:
+def scored(values: list[float]) -> tuple[StageValidation, list[int]]:
     asked: list[int] = []
 
     def score(before_batch: Callable[[], None]) -> Scores:
@@ -142,7 +142,7 @@ def scored(values: list[float]) -> tuple[Validation, list[int]]:
         value = values[len(asked) - 1]
         return Scores({"a": value, "b": 0.5}, {"a": "accuracy", "b": "mcc"})
 
-    return Validation(2, score), asked
+    return StageValidation(2, score), asked
 
 
 def test_the_stage_ends_with_the_weights_that_were_best_on_validation(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_signal_during_a_validation_breaks_it_off_and_it_is_done_again(tmp_pat
         raise AssertionError
 
     with Signals().handled() as signals, pytest.raises(StoppedError, match="step 2"):
-        run_stage(replace(stage, validation=Validation(2, struck)), Running(tmp_path, print, signals=signals))
+        run_stage(replace(stage, validation=StageValidation(2, struck)), Running(tmp_path, print, signals=signals))
     assert steps == [0, 1]
     validation, asked = scored([0.1, 0.2, 0.3, 0.4])
     run_stage(replace(stage, validation=validation), Running(tmp_path, lambda line: None))

@@ -11,7 +11,7 @@ import torch
 from support.tiny_teacher import make_teacher
 from torch import nn
 
-from onboard.making.multitask.loop import Running, Stage, StepLoss, run_stage
+from onboard.making.multitask.loop import Running, StepLoss, TrainingStage, run_stage
 from onboard.making.pretrain.distill import Distillation, Keeping, relative_groups
 from onboard.making.pretrain.inherit import new_backbone, with_start
 from onboard.making.pretrain.recipe import BackboneShape, DistillStage
@@ -107,7 +107,7 @@ def test_distilling_lowers_the_loss(
     schedule = DistillStage(steps=40, batch=400, learning_rate=1e-2, warmup_steps=4)
     encoder = backbone.encoder
     relative = relative_groups(dict(encoder.named_parameters()))
-    stage = Stage("distill", schedule, {"encoder": encoder}, relative, loss_of, {})
+    stage = TrainingStage("distill", schedule, {"encoder": encoder}, relative, loss_of, {})
     run_stage(stage, Running(tmp_path, lambda line: None))
     with torch.no_grad():
         after = np.mean(values([loss_of(step) for step in held_out]))

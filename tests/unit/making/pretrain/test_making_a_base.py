@@ -23,8 +23,8 @@ from onboard.errors import InputError
 from onboard.making.curriculum import topics
 from onboard.making.multitask import checkpoint, hypernetwork
 from onboard.making.multitask.assemble import measure
-from onboard.making.multitask.checkpoint import Checkpoint
-from onboard.making.multitask.loop import Running, Stage, run_stage
+from onboard.making.multitask.checkpoint import StageCheckpoint
+from onboard.making.multitask.loop import Running, TrainingStage, run_stage
 from onboard.making.multitask.sources import folder_entries, read_sources
 from onboard.making.pretrain.ingredients import Ingredients
 from onboard.making.pretrain.recipe import OwnRecipe, RenewedRecipe
@@ -126,15 +126,15 @@ def test_a_base_is_made_resumes_where_it_was_cut_and_gives_the_same_bytes(
     assert answer.label in ("negative", "positive")
 
     cut = ingredients("cut", **changes)
-    save, saved = Checkpoint.save, []
+    save, saved = StageCheckpoint.save, []
 
-    def save_then_cut(self: Checkpoint, step: int) -> None:
+    def save_then_cut(self: StageCheckpoint, step: int) -> None:
         save(self, step)
         saved.append(step)
         if len(saved) in (2, 6, 9):  # in the middle of each of the training stages
             raise _PowerCutError
 
-    monkeypatch.setattr(Checkpoint, "save", save_then_cut)
+    monkeypatch.setattr(StageCheckpoint, "save", save_then_cut)
     for _ in range(3):
         with pytest.raises(_PowerCutError):
             make_base(cut, tmp_path / "second")
@@ -214,7 +214,7 @@ def test_states_are_dropped_in_the_loss_of_a_step_and_neither_in_validation_nor_
     scores: list[dict[str, float]] = []
     losses: list[list[float]] = []
 
-    def look_then_run(stage: Stage, running: Running) -> None:
+    def look_then_run(stage: TrainingStage, running: Running) -> None:
         def validate() -> None:
             assert stage.validation is not None
             scores.append(dict(stage.validation.score(lambda: None).values))
