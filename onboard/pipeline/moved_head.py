@@ -14,10 +14,10 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 
 from onboard.contract.guard import GuardedTask
+from onboard.data.hashes import in_sorted
 from onboard.guard import clear
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import engine_at, store_hypernetwork
@@ -88,7 +88,7 @@ def _under_new_head(attempt: Attempt) -> Attempt | None:
         return None
     known = head_rows(services, bench.base, record.head)
     judging = bench.hashes([*bench.dataset.validation, *bench.dataset.test])
-    if np.intersect1d(judging, known).size:
+    if in_sorted(judging, known).any():
         return None
     engine = engine_at(services, bench.base, record.head)
     return attempt.as_of(record, replace(bench, engine=engine, head=record.head, known_rows=known))
