@@ -45,7 +45,9 @@ def once_after(stage: str, meanwhile: Callable[[], object]) -> HookedProgress:
 def submitted(desk: Desk, rows: int = HELD_OUT) -> Job:
     """A claimed job that tunes."""
     desk.submit(opinions(rows), init="sst2", tune_hypernetwork="always")
-    return desk.claim()
+    job = desk.claim()
+    desk.keep(job)
+    return job
 
 
 def heads(services: Services, base: Base) -> list[tuple[int, int | None]]:

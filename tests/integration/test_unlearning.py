@@ -118,7 +118,9 @@ def test_a_step_that_was_moved_onto_the_head_of_the_task_is_tuned_again_without_
     services = desk.services
     desk.learn(OTHER, "other", init="random")
     desk.submit(CHILD, "child", init="random", tune_hypernetwork="always")
-    child, meanwhile = desk.claim(), [lambda: desk.learn(GONE, "gone", init="random", tune_hypernetwork="always")]
+    child = desk.claim()
+    desk.keep(child)
+    meanwhile = [lambda: desk.learn(GONE, "gone", init="random", tune_hypernetwork="always")]
 
     def hook(what: str, name: str) -> None:
         if (what, name) == ("finished", "tune") and meanwhile:
@@ -157,7 +159,9 @@ def test_hypernetworks_are_tuned_again_in_the_order_in_which_their_rebuilding_wa
     for rows, task in ((CHILD, "child"), (GRANDCHILD, "grandchild")):
         desk.learn(rows, task, init="gone", tune_hypernetwork=asked)
     delete_task(desk.services, "gone", unlearning=True)
-    first, second = desk.claim(), desk.claim(pid=2)
+    first = desk.claim()
+    desk.keep(first)
+    second = desk.claim(pid=2)
     assert (first.spec.task, second.spec.task) == ("child", "grandchild")
     with refused("earlier-rebuilding-open", holder=first.id):
         desk.run(second)
