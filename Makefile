@@ -31,9 +31,10 @@ packages: install
 test: install packages ## every check and every test
 	$(MAKE) --no-print-directory --jobs=2 check tests
 
-# more at once than two cores compute, because many tests wait; tests/conftest.py puts the files in order
+# more at once than two cores compute, because many tests wait; tests/conftest.py puts the files in order; bytecode is
+# kept, else every process that a test starts compiles the program again
 tests: install packages
-	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
 
 check: install ## format, lint and types, exactly as CI does
 	$(BIN)/ruff format --check .

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import make_url
 from support.environment import forget_settings
 from support.order import places_of
 from support.real_services import PostgresServer, RedisServer, missing
@@ -116,6 +119,24 @@ def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def _new_homes_are_copied(_sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new home of this process gets a copy of a migrated database: migrating each takes a quarter of a second.
+
+    A file that tests this first opening overrides the fixture.
+    """
+
+    def copied_or_upgraded(url: str) -> None:
+        path = Path(make_url(url).database or "")
+        if not url.startswith("sqlite:") or path.exists():
+            upgrade(url)
+            return
+        path.touch(0o600)
+        path.write_bytes(_sqlite_template.read_bytes())
+
+    monkeypatch.setattr("onboard.registry.schema.upgrade", copied_or_upgraded)
+
+
 @pytest.fixture
 def sqlite_url(_sqlite_template: Path, tmp_path: Path) -> str:
     """The URL of a fresh, migrated SQLite database."""
@@ -197,16 +218,26 @@ def tiny_engine(tiny_base: Base) -> Engine:
     return load_engine(tiny_base, "cpu")
 
 
-@pytest.fixture
-def tiny_services(tmp_path: Path, tiny_base: Base, _sqlite_template: Path) -> Iterator[Services]:
-    """A fresh home on the tiny base, its source tasks registered."""
+@pytest.fixture(scope="session")
+def _tiny_home(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base, _sqlite_template: Path) -> Path:
+    """A home in which the tiny base is registered, once for the whole run."""
     from onboard.hypernetworks.register import register_base
 
-    home = tmp_path / "home"
+    home = tmp_path_factory.mktemp("tiny-home") / "home"
     home.mkdir()
     (home / "onboard.db").write_bytes(_sqlite_template.read_bytes())
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        forget_settings(monkeypatch, home.parent)
+        with closing(open_services(Settings(home=home, base=str(tiny_base.folder), device="cpu"))) as services:
+            register_base(services, tiny_base)
+    return home
+
+
+@pytest.fixture
+def tiny_services(tmp_path: Path, tiny_base: Base, _tiny_home: Path) -> Iterator[Services]:
+    """A fresh home on the tiny base, its source tasks registered."""
+    home = shutil.copytree(_tiny_home, tmp_path / "home")
     services = open_services(Settings(home=home, base=str(tiny_base.folder), device="cpu"))
-    register_base(services, tiny_base)
     yield services
     services.close()
 

@@ -39,16 +39,21 @@ def free_port() -> int:
         return port
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = _SECONDS, what: str = "the condition") -> Any:
+def wait_until(
+    condition: Callable[[], Any],
+    seconds: float = _SECONDS,
+    what: str = "the condition",
+    longest_pause: float = _LONGEST_PAUSE_SECONDS,
+) -> Any:
     """Poll until `condition()` is true and return what it returned; AssertionError after `seconds`.
 
-    The longer it takes, the less often it looks, so that looking does not slow down the work.
+    The longer it takes, the less often it looks, up to `longest_pause`, so that looking does not slow down the work.
     """
     began = time.monotonic()
     while (waited := time.monotonic() - began) < seconds:
         if answer := condition():
             return answer
-        time.sleep(min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS + waited / 50))
+        time.sleep(min(longest_pause, _PAUSE_SECONDS + waited / 20))
     raise AssertionError(f"waited {seconds} s in vain for {what}")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.forked import forked_program
 from support.program import PROGRAM, Place
 
 from onboard.domain.names import Reference
@@ -32,10 +33,11 @@ def somebody(elsewhere: Place) -> Place:
 @pytest.fixture
 def shipped(tmp_path: Path) -> Iterator[Place]:
     """The same with the base that ships, and whatever the tutorial's reader has."""
-    place = Place(tmp_path / "shipped", Path("mini"), {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin"})
-    place.folder.mkdir()
-    yield place
-    place.leave()
+    with forked_program(seconds=2400) as program:
+        place = Place(tmp_path / "shipped", Path("mini"), {"PATH": f"{program}:{PROGRAM.parent}:/usr/bin:/bin"})
+        place.folder.mkdir()
+        yield place
+        place.leave()
 
 
 def followed(place: Place, block: str) -> str:

@@ -36,7 +36,7 @@ def rung(**changes: Any) -> bytes:
     return json.dumps(bell).encode()
 
 
-@bounded(2_000)
+@bounded(800)
 @given(raw=some.binary(max_size=300) | documents.map(lambda document: json.dumps(document).encode()))
 @example(raw=b"[" * 16_000)
 @example(raw=b'{"headers":{"task":"onboard.bell"},"body":"WzE="}')
@@ -46,7 +46,7 @@ def test_what_is_no_bell_is_dropped_and_nothing_is_thrown(raw: bytes) -> None:
     assert edge.dropped == 1
 
 
-@bounded(1_000)
+@bounded(400)
 @given(name=some.sampled_from(HEADERS) | some.text(max_size=20), value=documents)
 def test_a_bell_with_any_header_is_dropped_or_made_anew_without_it(name: str, value: Any) -> None:
     raw = rung(**{name: value})

@@ -212,7 +212,7 @@ def test_requests_that_fit_the_description_are_answered_as_it_says(door: Door) -
 
 
 def test_requests_that_do_not_fit_are_refused_as_it_says(door: Door) -> None:
-    assert not (faulty := faults(door, UNFITTING, 10)), faulty
+    assert not (faulty := faults(door, UNFITTING, 5)), faulty
 
 
 def test_what_chance_seldom_reaches_is_answered_as_described_too(door: Door) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support.carried import LABELS
 from support.environment import forget_settings
+from support.few_steps import learn_in_few_steps
 from support.lively_service import Empty, fill, server_settings
 from support.opposed import learn_rivals
 from support.program import Place
@@ -29,13 +30,11 @@ from onboard.domain.job import JobSpec
 from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.register import register_base
 from onboard.pipeline import train as training
-from onboard.probe.settings import FinalSettings, ProbeSettings
 from onboard.registry.schema import upgrade
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned
-from onboard.train.settings import FewShotSettings
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +69,9 @@ def deployment(request: pytest.FixtureRequest) -> Deployment:
     return deployment
 
 
-@pytest.fixture(scope="session", params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
 def steady(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Either of them with one worker, for all tests that leave it running."""
+    """Either of them with one worker, for all tests of a file that leave it running; an idle one computes, too."""
     folder = tmp_path_factory.mktemp("steady")
     settings = Settings(home=folder / "home")
     if request.param == "grown":
@@ -96,13 +95,6 @@ def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterato
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned does not matter here, how often and in which order does; nor does a provisional version."""
     learn_in_few_steps(monkeypatch)
-
-
-def learn_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JobSpec, "provisional", False)
-    monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
-    few = partial(ProbeSettings, finals=FinalSettings(steps=2))
-    monkeypatch.setattr("onboard.pipeline.probe.ProbeSettings", few)
 
 
 @pytest.fixture

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select
+from support.few_steps import learn_in_few_steps
 from support.full_disk import full
 from support.real_jobs import STAGES, CrashError, Desk, HookedProgress, crash_after, opinions
 from support.refusals import refused
 
 from onboard.bases import Base
 from onboard.contract.jobs import JobEventDocument
-from onboard.domain.job import Job, JobSpec, JobState, Stage
+from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, StorageError
 from onboard.hypernetworks.register import register_base
@@ -32,7 +32,6 @@ from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobRow, StageOutputRow
 from onboard.testing import RecordedProgress
-from onboard.train.settings import FewShotSettings
 from workers.shell import work
 
 
@@ -53,8 +52,7 @@ def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monk
     assert len(desk.versions("mood")) == 1
     assert set(result["seconds"]) == {*STAGES, "publish"}
     monkeypatch.undo()
-    monkeypatch.setattr(JobSpec, "provisional", False)
-    monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
+    learn_in_few_steps(monkeypatch)
     undisturbed = desk.learn(opinions(24), "undisturbed", init="sst2")
     assert undisturbed["embedding_digest"] == result["embedding_digest"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -93,6 +94,13 @@ def test_nothing_but_the_two_folders_can_be_written_to(container: Container) -> 
     assert {(container.home / "a").stat().st_uid, (container.tmp / "b").stat().st_uid} == {int(USER)}
 
 
+def shows_life(container: Container) -> bool:
+    """A server listens, or a worker has touched its file."""
+    with socket.socket() as connection:
+        listens = connection.connect_ex(("127.0.0.1", int(container.changes["8000"]))) == 0
+    return listens or (container.tmp / "alive").exists()
+
+
 @pytest.mark.parametrize("described", [image_process, api_process])
 def test_it_starts_is_healthy_and_leaves_when_it_is_told(
     described: Callable[[], Started], container: Container
@@ -106,6 +114,7 @@ def test_it_starts_is_healthy_and_leaves_when_it_is_told(
 
     assert not healthy()
     with Command(container.words(PROGRAM, *started.words), environment, container.home, program=()) as process:
+        wait_until(lambda: shows_life(container), 240, "the start")  # each health check is a process
         wait_until(healthy, 240, "the health check")
         doctor = container.run(started, PROGRAM, "doctor")
         assert doctor.returncode == 0, doctor.stdout + doctor.stderr

@@ -78,7 +78,7 @@ def test_up_to_64_rows_are_cross_validated_and_more_are_held_out(desk: Desk) -> 
     held = many["dataset"]["rows"]["validation"]
     assert held == many["metrics"]["validation"]["accuracy"]["n"] == 16
     assert many["dataset"]["rows"]["train"] == 65 - held
-    assert many["training"]["steps"] == few["training"]["steps"] == 5
+    assert many["training"]["steps"] == few["training"]["steps"] == 2
     assert few["confusion"]["split"] == many["confusion"]["split"] == "validation"
     for result, rows in ((few, 64), (many, held)):
         matrix = result["confusion"]["matrix"]

@@ -8,17 +8,26 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 WAITING = ("acceptance", "integration", "migration")  # folders whose tests wait for servers, workers and programs
 LONGEST = (  # files of these folders that take a minute or more
-    "test_workers.py",
     "test_learning_from_the_command_line.py",
-    "test_deleting.py",
-    "test_tuned_jobs.py",
-    "test_tuned_attempts.py",
+    "test_workers.py",
+    "test_tutorial.py",
     "test_kills_and_a_full_disk.py",
-    "test_odd_streams.py",
+    "test_tuned_jobs.py",
+    "test_pages_in_a_browser.py",
+    "test_tuned_attempts.py",
+    "test_changing_a_task.py",
+    "test_chaos.py",  # not the first, while everything else starts
+    "test_detached_worker.py",
+    "test_pages_with_a_worker.py",
     "test_deployment_commands.py",
     "test_s3.py",
-    "test_pages_with_a_worker.py",
+    "test_hanging_jobs.py",
+    "test_behind_nginx.py",
+    "test_odd_streams.py",
     "test_base_training.py",
+    "test_deleting.py",
+    "test_unlearning.py",
+    "test_migrations.py",
 )
 COMPUTING_BETWEEN = 3  # files that compute, after every one that waits
 

@@ -19,6 +19,7 @@ from onboard.domain.worker import WorkerRecord
 from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
+from support.forked import run_forked
 
 PROGRAM = Path(sys.executable).parent / "onboard"
 Finished = subprocess.CompletedProcess[str]
@@ -55,17 +56,9 @@ class Place:
         }
 
     def run(self, *words: str | Path, given: str | None = None, **settings: str) -> Finished:
-        """One command to its end."""
-        return subprocess.run(
-            [PROGRAM, *words],
-            input=given,
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env={**self.environment, **settings},
-            timeout=240,
-            check=False,
-        )
+        """One command to its end, in its own process."""
+        command = [str(word) for word in (PROGRAM, *words)]
+        return run_forked(command, self.folder, {**self.environment, **settings}, given, 240)
 
     def json(self, *words: str | Path, code: int = 0, given: str | None = None, **settings: str) -> dict[str, Any]:
         """The one document that a command prints with --json; `code` is how it has to end."""

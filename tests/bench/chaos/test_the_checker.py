@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +19,9 @@ from onboard.domain.methods import WEIGHTS_FORMAT
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.registry.services import Services
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
+from onboard.settings import Settings
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.weights import pack_weights, weights_digest
 
@@ -56,16 +58,32 @@ class Quiet:
         return self.services.settings.resolved_home / "artifacts" / "sha256" / name[:2] / name
 
 
+@pytest.fixture(scope="module")
+def _quiet_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A home with these jobs, and their ids; each test breaks a copy."""
+    home = tmp_path_factory.mktemp("quiet") / "home"
+    embedded = Settings(home=home, database_url="", broker_url="", artifact_url="")
+    with closing(open_services(embedded)) as services:
+        return home, quiet_jobs(services)
+
+
 @pytest.fixture
-def quiet(services: Services) -> Quiet:
+def quiet(_quiet_home: tuple[Path, list[str]], tmp_path: Path) -> Iterator[Quiet]:
+    home, jobs = _quiet_home
+    copied = shutil.copytree(home, tmp_path / "home")
+    with closing(open_services(Settings(home=copied))) as services:
+        yield Quiet(services, list(jobs))
+
+
+def quiet_jobs(services: Services) -> list[str]:
     register_sample_base(services.database)
     services.store(b"tensors", "hypernetwork")
-    quiet = Quiet(services, [])
+    jobs: list[str] = []
     for task in ("red", "red", "blue"):
-        quiet.jobs.append(submit(services, task))
+        jobs.append(submit(services, task))
         publish(services, claim(services), task)
     cancelled, retried = submit(services, "red"), submit(services, "blue")
-    quiet.jobs += [cancelled, retried]
+    jobs += [cancelled, retried]
     with services.database.write() as session:
         JobRepository(session).cancel(cancelled)
     claim(services, lease_seconds=-1)
@@ -74,7 +92,7 @@ def quiet(services: Services) -> Quiet:
         ClaimRepository(session).finish(*attempt, JobState.DEAD)
         JobRepository(session).retry(retried)
     publish(services, claim(services), "blue")
-    return quiet
+    return jobs
 
 
 def submit(services: Services, task: str) -> str:

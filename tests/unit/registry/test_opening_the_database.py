@@ -27,6 +27,11 @@ from onboard.registry.workers import QueueRepository
 from onboard.settings import Settings
 
 
+@pytest.fixture(autouse=True)
+def _new_homes_are_copied() -> None:
+    """Here each is migrated by itself."""
+
+
 def test_an_empty_home_becomes_a_migrated_database_in_wal_mode(tmp_path: Path) -> None:
     home = tmp_path / "a" / "home"
     database = open_database(Settings(home=home))
