@@ -21,7 +21,7 @@ from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations.access import list_tokens
 from onboard.operations.health import base_at, claimable, database_clock, live_workers, webhook_standing
 from onboard.operations.processes import lives
-from onboard.registry.schema import make_home, open_database
+from onboard.registry.schema import is_current, make_home, open_database
 from onboard.registry.services import open_services
 
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ def _home(settings: Settings) -> str:
 
 def _database(settings: Settings) -> str:
     with open_database(settings) as database:
-        pooled = database.has_pooler()
+        pooled, current = database.has_pooler(), is_current(database)
     url = make_url(settings.resolved_database_url).difference_update_query([NO_PREPARED_STATEMENTS])
-    shown = f"{url.render_as_string(hide_password=True)}, schema as expected"
+    schema = "schema as expected" if current else "schema of a later version, on which this one works"
+    shown = f"{url.render_as_string(hide_password=True)}, {schema}"
     if not pooled:
         return shown
     if settings.database_prepared_statements:

@@ -7,6 +7,7 @@ import warnings
 from alembic import context
 from sqlalchemy import Connection
 
+from onboard.registry.compatibility import record_oldest_code
 from onboard.registry.database import Database
 from onboard.registry.tables import OF_EXPRESSIONS, Table
 from onboard.settings import Settings
@@ -22,6 +23,7 @@ def _run(connection: Connection) -> None:
         include_object=lambda _, name, *__: name not in OF_EXPRESSIONS,
         render_as_batch=connection.dialect.name == "sqlite",
         transactional_ddl=True,
+        on_version_apply=record_oldest_code,
     )
     with context.begin_transaction():
         context.run_migrations()

@@ -10,6 +10,7 @@ revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 branch_labels = ${repr(branch_labels)}
 depends_on = ${repr(depends_on)}
+kind = "contract"  # "expand" if the previous release works on this schema, too: see CONTRIBUTING.md
 
 
 def upgrade() -> None:

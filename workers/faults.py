@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from onboard.domain.worker import Trouble
-from onboard.errors import OnboardError, UnavailableError
+from onboard.errors import ConflictError, OnboardError, UnavailableError
+from onboard.registry.compatibility import require_fitting
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 # for a while: another attempt, here or elsewhere, may do
 _PASSING: Final = {
@@ -27,6 +31,14 @@ class TroubleError(Exception):
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.message)
         self.trouble = trouble
+
+
+def require_own_release(session: Session) -> None:
+    """Raise TroubleError if a later release has changed the schema so that this worker must not claim anything."""
+    try:
+        require_fitting(session)
+    except ConflictError as error:
+        raise TroubleError(Trouble(error.message, error.remedy, stops=True)) from error
 
 
 def trouble_of(error: OnboardError) -> Trouble:

@@ -15,7 +15,7 @@ from onboard.errors import CancelledError, FencedError, OnboardError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
-from workers.faults import TroubleError, broken_machine, passing_trouble, trouble_of
+from workers.faults import TroubleError, broken_machine, passing_trouble, require_own_release, trouble_of
 from workers.logs import hide_places, log_fields
 from workers.progress import Heartbeat, shard_heartbeat
 
@@ -56,6 +56,7 @@ def help_out(
 
 def _claim(services: Services, worker: str, queues: Sequence[str], lease_seconds: float) -> ShardClaim | None:
     with services.database.write() as session:
+        require_own_release(session)
         return ShardRepository(session).claim_any(worker, queues, os.getpid(), lease_seconds)
 
 

@@ -10,6 +10,7 @@ from onboard.domain.release import release_name
 from onboard.jobs.doorbell import Doorbell
 from onboard.operations.retention import retain
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.schema import is_current
 from onboard.registry.services import Services
 from workers.every import Every
 from workers.plan import WorkerPlan
@@ -44,7 +45,7 @@ class Housekeeping:
         lease_seconds = 3 * self._plan.reconcile_seconds
         is_mine = reconcile(self._services.database, self._doorbell, self._plan.name, lease_seconds)
         self._warn_of_newer_jobs()
-        if is_mine:
+        if is_mine and is_current(self._services.database):  # rows of tables that it does not know may refer to others
             self._retain()
             self._refitting.look()
 

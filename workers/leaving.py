@@ -8,6 +8,7 @@ import time
 from typing import Final
 
 from onboard.domain.worker import Trouble
+from onboard.errors import ConflictError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.workers import WorkerRepository
@@ -89,6 +90,22 @@ class Leaving:
         finally:
             logging.shutdown()
             os._exit(FAULTY_EXIT)
+
+    def outdated(self, error: ConflictError) -> None:
+        """End at once, because a later release has changed the schema. The job returns to the queue if that is
+        possible; otherwise it does so when its lease expires.
+        """
+        _logger.error("%s %s The worker exits; its job returns to the queue.", error.message, error.remedy)
+        try:
+            self._work.hand_back(self._work.jobs())
+            with self._database.write() as session:
+                WorkerRepository(session).stop(self._plan.name)
+        except Exception:  # columns that it needs may be gone
+            _logger.exception("The worker could not sign off")
+        finally:
+            self._children.kill()
+            logging.shutdown()
+            os._exit(0)
 
     def _say_so(self) -> None:
         if not self._is_known:

@@ -20,7 +20,7 @@ from onboard.registry.passed import PassedRepository
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
-from workers.faults import TroubleError, broken_machine, passing_trouble, trouble_of
+from workers.faults import TroubleError, broken_machine, passing_trouble, require_own_release, trouble_of
 from workers.logs import fields_of, hide_places, log_fields
 from workers.progress import RegistryProgress, job_heartbeat
 from workers.traced import traced
@@ -92,6 +92,7 @@ def work(
 def _claimed(services: Services, worker: str, queues: Sequence[str], lease_seconds: float) -> Job | None:
     """A job that this worker has not passed on; else one that it has, where no other worker is left to run it."""
     with services.database.write() as session:
+        require_own_release(session)
         claim = partial(
             ClaimRepository(session).claim,
             worker,
@@ -132,6 +133,8 @@ def _attempt(job: Job, services: Services, progress: Progress, run: RunJob) -> T
     except OnboardError as error:
         if error.retryable:
             _retry_later(job, services, error)
+        elif (outdated := _outdated(job, services)) is not None:
+            return outdated
         elif _passed_on(job, services, error):
             return trouble_of(error)
         else:
@@ -139,7 +142,19 @@ def _attempt(job: Job, services: Services, progress: Progress, run: RunJob) -> T
             _end(job, services, JobState.FAILED, error.outside.to_json())
     except Exception as error:  # the process's outermost edge: whatever a job does, the worker goes on
         _logger.exception("The job failed unexpectedly")
-        return _unexpectedly(job, services, error)
+        return _outdated(job, services) or _unexpectedly(job, services, error)
+    return None
+
+
+def _outdated(job: Job, services: Services) -> Trouble | None:
+    """Return why this worker cannot work any more, if the schema has changed meanwhile; its job is queued again."""
+    try:
+        with services.database.read() as session:
+            require_own_release(session)
+    except TroubleError as error:
+        with services.database.write() as session:
+            ClaimRepository(session).release(job.id, job.attempt)
+        return error.trouble
     return None
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from onboard.domain.worker import WorkerState
-from onboard.errors import OnboardError
+from onboard.errors import ConflictError, OnboardError
 from onboard.jobs.doorbell import Doorbell, ring_or_warn
 from onboard.operations.worker_logs import shorten_log
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.schema import require_still_fitting
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
 from workers.children import Children
@@ -68,6 +69,7 @@ class Upkeep(threading.Thread):
         self._idleness = Idleness(database, plan)
         self._look = Every(min(_LOOK_SECONDS, plan.heartbeat_seconds))
         self._beat = Every(plan.heartbeat_seconds)
+        self._schema = Every(plan.heartbeat_seconds)
         self._listen = Every(plan.reconcile_seconds)
         self._known_pids: set[int] = set()
         self._has_rung = False
@@ -97,6 +99,7 @@ class Upkeep(threading.Thread):
 
     def _tick(self) -> None:
         self._end_if_home_is_gone()
+        self._end_if_outdated()
         if self.stopping.is_set():
             self._leaving.begin()
         self._notice_dead_children()
@@ -126,6 +129,15 @@ class Upkeep(threading.Thread):
         settings = self._services.settings
         if settings.embedded and not settings.resolved_home.exists():
             os._exit(0)  # someone deleted ONBOARD_HOME: there is nothing left to work on, nor to log to
+
+    def _end_if_outdated(self) -> None:
+        """First of all, because nothing else may work any more."""
+        if not self._schema.due():
+            return
+        try:
+            require_still_fitting(self._services.database)
+        except ConflictError as error:
+            self._leaving.outdated(error)
 
     def _notice_dead_children(self) -> None:
         present = self._children.pids()

@@ -127,7 +127,7 @@ class PostgresServer:
         return self.url(name)
 
     def wipe(self, name: str) -> None:
-        """Empty every table but the schema's revision, and cut off whoever is still connected."""
+        """Empty every table but those of the schema itself, and cut off whoever is still connected."""
         with psycopg.connect(self._dsn.replace("dbname=postgres", f"dbname={name}")) as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -135,7 +135,7 @@ class PostgresServer:
             )
             tables = connection.execute(
                 "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
-                " WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+                " WHERE schemaname = 'public' AND tablename NOT IN ('alembic_version', 'schema_compatibility')"
             ).fetchone()
             assert tables is not None
             connection.execute(f"TRUNCATE {tables[0]} RESTART IDENTITY CASCADE".encode())

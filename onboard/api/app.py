@@ -24,6 +24,7 @@ from onboard.api.pages.overview import Overview
 from onboard.api.pages.task_map import Maps
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.routes import ROUTERS
+from onboard.api.schema_watch import SchemaWatch
 from onboard.api.shelf import Shelf
 from onboard.api.tracing import telemetry
 from onboard.api.upload_folder import upload_folder
@@ -97,13 +98,15 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         if app.state.preload:
             await run_in_threadpool(app.state.predictions.load)
             await run_in_threadpool(_draw_map, app.state.maps)
+        app.state.schema = SchemaWatch(services.database)
         app.state.readers, app.state.pulse, app.state.overview = Readers(), ServicePulse(), Overview()
         with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder
             app.state.receiving = UploadPlaces(MAX_AT_ONCE)
             app.state.intake = intake
             try:
-                yield
+                async with app.state.schema.watching():
+                    yield
             finally:
                 app.state.labelling.end()
     finally:

@@ -61,6 +61,13 @@ def install(app: FastAPI, settings: Settings, answer: ErrorHandler) -> None:
     app.add_middleware(Guard, hosts=allowed_hosts(settings), limit=limit, answer=answer)
 
 
+def require_own_schema(scope: Scope) -> None:
+    """Raise UnavailableError if this release does not work on the schema any more."""
+    watch = getattr(scope["app"].state, "schema", None)  # there since the application started
+    if watch is not None and watch.refusal is not None and scope["path"] != _UNLIMITED:
+        raise watch.refusal
+
+
 class Guard:
     """ASGI middleware; sets `scope["state"]["identity"]`.
 
@@ -85,6 +92,7 @@ class Guard:
         send = with_headers(send)
         limit = body_limit(scope["path"])
         try:
+            require_own_schema(scope)
             require_small_head(scope)
             identity = await self._identified(scope)
             require_small(Headers(scope=scope), limit)

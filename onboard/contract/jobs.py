@@ -139,7 +139,7 @@ class WaitingDocument(Document):
     ahead: Annotated[int, Field(description="Jobs of its queue that are claimed before it.")]
     paused: bool
     live_workers: int
-    outdated_workers: Annotated[int, Field(description="Workers with an older release than the submitter's.")]
+    outdated_workers: Annotated[int, Field(description="Workers of a release that cannot run the job.")]
     lost_worker: Annotated[str | None, Field(description="The unresponsive worker that had it.")]
     retry_at: str | None
     retry_in_seconds: float | None

@@ -138,6 +138,12 @@ def sorted_scopes(scopes: Iterable[Scope]) -> list[str]:
     return [scope.value for scope in Scope if scope in asked]
 
 
+def known_scopes(names: Iterable[str]) -> frozenset[Scope]:
+    """Return the stored scopes without those of later releases, which permit nothing here."""
+    stored = set(names)
+    return frozenset(scope for scope in Scope if scope in stored)
+
+
 def read_scopes(names: Iterable[str]) -> frozenset[Scope]:
     """Parse scope names, each possibly several with commas. Raises InputError for an unknown one, and for none."""
     known = [scope.value for scope in Scope]

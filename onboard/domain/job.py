@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 
 from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
+from onboard.domain.release import release_number
 from onboard.errors import ConflictError, InputError, JobFailedError
 
 LEASE_SECONDS: Final = 60.0  # a worker without a heartbeat for this long loses its job
@@ -27,6 +28,13 @@ HEARTBEAT_SECONDS: Final = 15.0  # interval of a worker's heartbeat, which exten
 MAX_ATTEMPTS: Final = 3  # claims before a job is dead
 BULK: Final = "bulk"  # the option of a job's spec that marks a job that answers files
 EVENTS_AT_ONCE: Final = 1000  # events per reading; fewer mean that there are no more
+
+FIRST_RELEASE: Final = "0.1.0"
+SINCE: Final[dict[str, str]] = {}
+"""The release that introduced a field of a job's spec, an option, or a value of a field (`method=NAME`), by its name.
+
+Those of the first release are not listed. Workers of earlier releases leave jobs that use the others to newer workers.
+"""
 
 TuneHypernetwork = Literal["never", "auto", "always"]
 KindChoice = Literal["auto", "classification", "regression", "multilabel"]
@@ -64,6 +72,11 @@ class Stage(StrEnum):
     EVALUATE = "evaluate"
     PUBLISH = "publish"
     PREDICT = "predict"  # of jobs that answer files, after check; they have no other stages
+
+    @classmethod
+    def known(cls, name: str | None) -> Stage | None:
+        """Return the stage with this name; None without a name, and for a stage of a later release."""
+        return next((stage for stage in cls if stage == name), None)
 
 
 LEARNING_STAGES: Final = tuple(stage for stage in Stage if stage is not Stage.PREDICT)
@@ -217,9 +230,17 @@ class JobSpec:
         """Settings of the method, by name. Raises InputError: one is invalid."""
         return method_settings(self.options.get("method_setting", ()))
 
+    @property
+    def needs_release(self) -> int:
+        """Number of the oldest release (`onboard.domain.release`) whose workers understand everything in it."""
+        chosen = {f"{declared.name}={getattr(self, declared.name)}" for declared in fields(self)}
+        used = SINCE.keys() & {*_later_than_first(self), *self.options, *chosen}
+        return max(release_number(release) for release in (FIRST_RELEASE, *(SINCE[name] for name in used)))
+
     def to_json(self) -> dict[str, Any]:
-        """Return the spec as a JSON-compatible document."""
-        return asdict(self)
+        """Return the spec as a JSON-compatible document, without unused fields that earlier releases do not know."""
+        unused = SINCE.keys() - _later_than_first(self)
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> JobSpec:
@@ -234,6 +255,12 @@ class JobSpec:
         """Read the output of `to_json` without unknown fields, to list jobs of a newer release."""
         known = {declared.name for declared in fields(cls)}
         return cls(**{name: value for name, value in document.items() if name in known})
+
+
+def _later_than_first(spec: JobSpec) -> set[str]:
+    """Return the fields that are not of the first release and not at their default."""
+    later = [declared for declared in fields(spec) if declared.name in SINCE]
+    return {declared.name for declared in later if getattr(spec, declared.name) != declared.default}
 
 
 @dataclass(frozen=True, slots=True)

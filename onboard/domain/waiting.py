@@ -37,7 +37,7 @@ class Waiting:
         ahead: jobs of its queue that are claimed before it.
         paused: whether the queue is paused.
         live_workers: live workers that take jobs of the queue, without draining and outdated ones.
-        outdated_workers: live workers of the queue with an older release than the submitter's.
+        outdated_workers: live workers of the queue with a release that cannot run the job.
         retry: set while it waits for its next attempt.
         starts_in_seconds: a forecast; None if unknown.
         lost_worker: the unresponsive worker that had it; None if it was never claimed or was handed back.

@@ -71,6 +71,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "The database {name} has the encoding {encoding}; Onboard needs UTF8.",
         "Create another one: createdb --encoding UTF8 --template template0 {name}_utf8",
     ),
+    "database-locked": Message("Other transactions use the same tables.", "Try again in a moment."),
     "database-password-wrong": Message(
         "The database {place} refuses the password.",
         "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
@@ -159,6 +160,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "{rows} rows refer to rows that do not exist; nothing was changed.", "Restore the database from a backup."
     ),
     "s3-key-incomplete": Message("{missing} is not set, but its counterpart is.", "Set {missing}, or unset both."),
+    "schema-ahead": Message(
+        "The database's schema ({found}) is newer than this code ({wanted}), which does not know all of its tables.",
+        "Run this with the newest version of onboard that uses the database.",
+    ),
     "schema-missing": Message("The database has no tables yet.", "Run: onboard db upgrade"),
     "schema-outdated": Message("The database's schema is older ({found}) than this code.", "Run: onboard db upgrade"),
     "schema-too-new": Message(

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from onboard.domain.task import BaseRecord
 from onboard.domain.webhook import EndpointState
 from onboard.domain.worker import WorkerRecord
+from onboard.errors import ConflictError, UnavailableError
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.schema import require_still_fitting
 from onboard.registry.workers import WorkerRepository
 
 
@@ -19,6 +21,14 @@ def database_clock(database: Database) -> float:
     """Return the database's time in epoch seconds. Raises UnavailableError."""
     with database.read() as session:
         return read_clock(session)
+
+
+def require_usable(database: Database) -> None:
+    """Raise UnavailableError if the database cannot be reached, or a later release has changed its schema."""
+    try:
+        require_still_fitting(database)
+    except ConflictError as error:
+        raise UnavailableError.like(error) from error
 
 
 def base_at(database: Database, location: str) -> BaseRecord | None:

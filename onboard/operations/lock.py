@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from onboard.errors import ConflictError, UnavailableError
+from onboard.registry.compatibility import require_current
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
 
@@ -23,7 +24,8 @@ def alone(database: Database, what: str) -> Iterator[Callable[[], None]]:
     """Acquire the maintenance lock. Call the yielded function at least every few minutes to renew it.
 
     Raises:
-        ConflictError: other maintenance is running, or took over because the lock was not renewed in time.
+        ConflictError: other maintenance is running, or took over because the lock was not renewed in time; or the
+            schema is that of a later release, whose tables this one does not know.
     """
     holder = f"{what} on {socket.gethostname()} (process {os.getpid()})"
     _take(database, holder)
@@ -44,6 +46,7 @@ def alone(database: Database, what: str) -> Iterator[Callable[[], None]]:
 
 def _take(database: Database, holder: str) -> None:
     with database.write() as session:
+        require_current(session)
         leases = LeaseRepository(session)
         if leases.take(_LEASE, holder, LEASE_SECONDS):
             return

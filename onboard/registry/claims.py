@@ -47,7 +47,7 @@ class ClaimRepository(Repository):
     """The worker's side of the jobs table.
 
     Args:
-        release: release of this worker's code. Jobs submitted by newer code are left to newer workers.
+        release: release of this worker's code. Jobs that need a newer one are left to newer workers.
     """
 
     def __init__(self, session: Session, release: int = _RELEASE) -> None:

@@ -14,8 +14,8 @@ from onboard.registry.quota_tables import OwnedArtifactRow
 from onboard.registry.tables import ArtifactRow, BaseRow, EmbeddingVersionRow
 from onboard.registry.tables import Table as Declared
 
-# Data about processes and open browsers, which a copy cannot restore.
-TRANSIENT: Final = frozenset({"workers", "leases", "sessions", "sign_in_codes"})
+# Data about processes, open browsers and the schema itself, which a copy cannot restore.
+TRANSIENT: Final = frozenset({"workers", "leases", "sessions", "sign_in_codes", "schema_compatibility"})
 _FETCHED: Final = 500  # rows per database fetch
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import func, insert, select
 
@@ -57,4 +57,7 @@ class EventRepository(Repository):
 
 
 def _event(row: JobEventRow) -> JobEvent:
-    return record_of(JobEvent, row, stage=Stage(row.stage) if row.stage else None)
+    """Return an event. Events of a kind or a stage that only later releases know are notes."""
+    stage = Stage.known(row.stage)
+    known = row.kind in get_args(EventKind) and (stage is not None or row.stage is None)
+    return record_of(JobEvent, row, stage=stage, kind=row.kind if known else "note")

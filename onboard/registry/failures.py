@@ -24,6 +24,7 @@ _NO_DATABASE: Final = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _NO_FILE: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _LOST_STATEMENTS: Final = ("26000", "42P05", "08P01")  # a prepared statement is missing or exists already
 _DISK_FULL, _DEADLOCK, _FORBIDDEN, _READ_ONLY, _DAMAGED = "53100", "40P01", "42501", "25006", "XX001 XX002"
+_LOCKED: Final = "55P03"  # a lock was not available in time
 
 
 def failure_of(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
@@ -79,6 +80,8 @@ def _of_postgresql(error: DBAPIError | sqlite3.Error, engine: Engine) -> Onboard
     reason = lines[0] if lines else str(error)
     if code == _DEADLOCK:
         return DeadlockError("database-deadlock")
+    if code == _LOCKED:
+        return DeadlockError("database-locked")
     if code in _LOST_STATEMENTS and "prepared statement" in reason:
         return UnavailableError("database-pooler-statements", place=place, reason=reason)
     if "statement pooling mode" in reason:

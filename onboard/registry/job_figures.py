@@ -168,7 +168,7 @@ class JobFigures(Repository):
             .order_by(JobRow.finished_at.desc())
         )
         return [
-            FailedJob(job, task, queue, JobState(state), Stage(stage) if stage else None, finished_at or now, error)
+            FailedJob(job, task, queue, JobState(state), Stage.known(stage), finished_at or now, error)
             for job, task, queue, state, stage, finished_at, error in self._session.execute(statement)
         ]
 

@@ -22,7 +22,6 @@ from onboard.domain.job import (
 )
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
-from onboard.domain.release import release_number
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
@@ -94,7 +93,7 @@ class JobRepository(Repository):
                 state=JobState.QUEUED,
                 attempt=0,
                 cancel_requested=False,
-                needs_release=release_number(),
+                needs_release=spec.needs_release,
                 created_at=database_now(),
                 not_before_at=database_now(),
                 **columns,
@@ -277,7 +276,7 @@ def to_job(row: JobRow) -> Job:
         row,
         spec=JobSpec.known_part(row.spec),
         state=JobState(row.state),
-        stage=Stage(row.stage) if row.stage else None,
+        stage=Stage.known(row.stage),
     )
 
 
@@ -287,7 +286,7 @@ def _brief(row: Any) -> Job:
         row,
         spec=JobSpec(task=row.task, dataset=""),
         state=JobState(row.state),
-        stage=Stage(row.stage) if row.stage else None,
+        stage=Stage.known(row.stage),
         result=None if row.version is None else {"version": row.version},
     )
 

@@ -1,19 +1,28 @@
-"""Open the database at this release's schema. Embedded mode migrates automatically; servers never do."""
+"""Open the database at a schema that this code works on. Embedded mode migrates automatically; servers never do."""
 
 from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import inspect, make_url, text
 from sqlalchemy.orm import Session
 
 import migrations
-from onboard.errors import ConflictError, DamagedError, NotAllowedError, OnboardError, StorageError
+from onboard.errors import (
+    ConflictError,
+    DamagedError,
+    DeadlockError,
+    NotAllowedError,
+    OnboardError,
+    StorageError,
+)
+from onboard.registry.compatibility import is_compatible, require_fit, require_fitting, revision_in, too_new
 from onboard.registry.database import Database
 from onboard.registry.tables import Table
 
@@ -22,22 +31,26 @@ if TYPE_CHECKING:
 
     from onboard.settings import Settings
 
+_LOCK_SECONDS: Final = 5  # how long a migration waits for a table, while statements of others wait behind it
+_PAUSE_SECONDS: Final = 2.0  # in which these are run, before the next attempt
+_ATTEMPTS: Final = 60
+
 
 def open_database(settings: Settings) -> Database:
-    """Open the registry of the settings at the schema revision of this release.
+    """Open the registry of the settings. Its schema may be of a later release if this one still works on it.
 
     Embedded mode creates its folder and migrates under a file lock.
 
     Raises:
         NotAllowedError: ONBOARD_HOME cannot be written.
         UnavailableError: PostgreSQL cannot be reached.
-        ConflictError: the schema is older (run `onboard db upgrade`) or newer than this release.
+        ConflictError: the schema is older (run `onboard db upgrade`), or too new for this release.
     """
     if not settings.database_url:
         make_home(settings.resolved_home)
         database = Database(settings.resolved_database_url)
         database.close_to_others()
-        if _revision(database) != migrations.HEAD:
+        if not _is_ready(database):
             _migrate_under_lock(database, settings.resolved_home)
         return database
     check(settings.resolved_database_url)
@@ -73,10 +86,37 @@ def _not_writable(home: Path, reason: str) -> NotAllowedError:
     return NotAllowedError("home-not-writable", home=str(home), reason=reason)
 
 
-def upgrade(url: str) -> None:
-    """Migrate the database at `url` to this release's schema. Repeated or concurrent calls are safe."""
+def upgrade(url: str) -> str:
+    """Migrate the database at `url` to this release's schema. Repeated or concurrent calls are safe.
+
+    Processes may work on a server meanwhile. If they keep a table busy, this gives way and tries again.
+
+    Returns:
+        The revision of the schema: that of this release, or of a later one that this release works on.
+    """
+    if later := _later(url):
+        return later
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _upgraded(url)
+        except DeadlockError:
+            time.sleep(_PAUSE_SECONDS)
+    return _upgraded(url)
+
+
+def _later(url: str) -> str | None:
+    """Return the revision of a newer schema on which this release works; None for any other schema."""
+    with Database(url) as database:
+        revision = _revision(database)
+        return revision if revision not in migrations.REVISIONS and _is_ready(database) else None
+
+
+def _upgraded(url: str) -> str:
     with migrating(url) as migration:
+        if migration.session.get_bind().dialect.name != "sqlite":
+            migration.session.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
         migration.upgrade()
+    return migrations.HEAD
 
 
 class Migration:
@@ -126,15 +166,27 @@ def migrating(url: str) -> Iterator[Migration]:
                 raise DamagedError("rows-dangling", rows=len(broken))
 
 
-def check(url: str) -> None:
-    """Raise ConflictError unless the database at `url` has the schema revision of this release."""
-    revision = revision_of(url)
-    if revision == migrations.HEAD:
-        return
-    require_known(revision, "The database's schema")
-    if revision is None:
-        raise ConflictError("schema-missing", found=None, wanted=migrations.HEAD)
-    raise ConflictError("schema-outdated", found=revision, wanted=migrations.HEAD)
+def check(url: str) -> str:
+    """Return the schema revision of the database at `url`. Raises ConflictError: this release does not work on it."""
+    with Database(url) as database:
+        revision = _revision(database)
+        if revision is None:
+            raise ConflictError("schema-missing", found=None, wanted=migrations.HEAD)
+        if revision != migrations.HEAD:
+            with database.read() as session:
+                require_fit(session, revision)
+        return revision
+
+
+def is_current(database: Database) -> bool:
+    """Return whether the schema is that of this release. If not, a later release has migrated it."""
+    return _revision(database) == migrations.HEAD
+
+
+def require_still_fitting(database: Database) -> None:
+    """Raise ConflictError if a later release has changed the schema so that this process has to end."""
+    with database.read() as session:
+        require_fitting(session)
 
 
 def revision_of(url: str) -> str | None:
@@ -145,11 +197,8 @@ def revision_of(url: str) -> str | None:
 
 def require_known(revision: str | None, whose: str) -> None:
     """Raise ConflictError if this release does not know a schema's revision, so it is from a later one."""
-    from alembic.script import ScriptDirectory
-
-    known_revisions = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
-    if revision is not None and revision not in known_revisions:
-        raise ConflictError("schema-too-new", found=revision, wanted=migrations.HEAD, whose=whose)
+    if revision is not None and revision not in migrations.REVISIONS:
+        raise too_new(revision, whose)
 
 
 def _migrate_under_lock(database: Database, home: Path) -> None:
@@ -160,7 +209,7 @@ def _migrate_under_lock(database: Database, home: Path) -> None:
     except OSError as error:
         raise home_trouble(home, error) from error
     with lock:
-        if _revision(database) != migrations.HEAD:
+        if not _is_ready(database):
             upgrade(database.url)
 
 
@@ -176,10 +225,16 @@ def _revision(database: Database) -> str | None:
     if database.is_sqlite and not Path(make_url(database.url).database or "").exists():
         return None
     with database.read() as session:
-        if not inspect(session.connection()).has_table("alembic_version"):
-            return None
-        revision: str | None = session.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        return revision
+        return revision_in(session) if inspect(session.connection()).has_table("alembic_version") else None
+
+
+def _is_ready(database: Database) -> bool:
+    """Return whether the schema is that of this release, or a newer one that this release works on."""
+    revision = _revision(database)
+    if revision is None or revision == migrations.HEAD or revision in migrations.REVISIONS:
+        return revision == migrations.HEAD
+    with database.read() as session:
+        return is_compatible(session)
 
 
 def _config(connection: object) -> Config:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Row, Select, and_, case, delete, func, insert, or_, select, update
 
-from onboard.domain.access import ALL_SCOPES, BrowserSession, Identity, Scope, sorted_scopes
+from onboard.domain.access import ALL_SCOPES, BrowserSession, Identity, Scope, known_scopes, sorted_scopes
 from onboard.errors import NotFoundError
 from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
 from onboard.registry.audit import record
@@ -134,7 +134,7 @@ def _session_of(row: Row[Any]) -> BrowserSession:
         return BrowserSession(
             _id_of(row.hash), LOCAL, None, ALL_SCOPES, row.created_at, row.expires_at, is_of_link=True
         )
-    scopes = frozenset(map(Scope, row.own_scopes if row.token is None else row.scopes))
+    scopes = known_scopes(row.own_scopes if row.token is None else row.scopes)
     return BrowserSession(_id_of(row.hash), row.name, row.token, scopes, row.created_at, row.expires_at)
 
 

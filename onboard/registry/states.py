@@ -20,7 +20,7 @@ def not_paused() -> ColumnElement[bool]:
 
 
 def understood(release: int) -> ColumnElement[bool]:
-    """Condition: submitted by a release that is not newer than `release`."""
+    """Condition: workers of `release` can run it."""
     return or_(JobRow.needs_release.is_(None), JobRow.needs_release <= release)
 
 

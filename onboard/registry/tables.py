@@ -24,6 +24,7 @@ from onboard.registry import (  # noqa: F401 - they declare the rest of the tabl
     feature_tables,
     prior_tables,
     quota_tables,
+    schema_tables,
     webhook_tables,
 )
 from onboard.registry.declared import BigNumber, partial_index
@@ -140,7 +141,7 @@ class JobRow(Table):
     time_limit_seconds: Mapped[float | None]  # of one attempt, as submitted
     claimed_at: Mapped[float | None]  # by the current attempt
     deadline_at: Mapped[float | None]  # of the current attempt
-    needs_release: Mapped[int | None]  # release of the submitting code; older workers do not claim it
+    needs_release: Mapped[int | None]  # oldest release that can run it; older workers do not claim it
     passed_by: Mapped[str | None]  # workers that passed it on, separated by line feeds
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

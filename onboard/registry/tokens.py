@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, and_, bindparam, or_, select, update
 
-from onboard.domain.access import Scope, Token, sorted_scopes
+from onboard.domain.access import Scope, Token, known_scopes, sorted_scopes
 from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.access_tables import TokenRow
@@ -127,4 +127,4 @@ def _given(token: Token) -> dict[str, object]:
 
 
 def _token(row: TokenRow) -> Token:
-    return record_of(Token, row, scopes=frozenset(map(Scope, row.scopes)), max_jobs=None, max_bytes=None)
+    return record_of(Token, row, scopes=known_scopes(row.scopes), max_jobs=None, max_bytes=None)

@@ -96,6 +96,7 @@ def test_a_backup_of_an_older_schema_is_brought_to_this_one(
     shutil.copytree(Path(migrations.__file__).parent, scripts)
     (scripts / "versions" / "2999_01_01_later.py").write_text(LATER.format(before=migrations.HEAD))
     monkeypatch.setattr(migrations, "__file__", str(scripts / "__init__.py"))
+    monkeypatch.setattr(migrations, "REVISIONS", (*migrations.REVISIONS, "29990101a"))
     monkeypatch.setattr(migrations, "HEAD", "29990101a")
     restored_into(empty, tmp_path / "backup")
     engine = create_engine(empty.opened().database.engine.url)

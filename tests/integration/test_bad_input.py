@@ -191,6 +191,7 @@ def test_another_schema_is_told(
         with database.write() as session:
             stored = "20261121a" if revision == "older" else "20991231z"
             session.execute(text("UPDATE alembic_version SET version_num = :found"), {"found": stored})
+            session.execute(text("UPDATE schema_compatibility SET oldest_code = :found"), {"found": stored})
         database.dispose()
     for words in (["worker"], ["jobs", "list"], ["db", "check"]):
         refused = onboard(*words, database_url=url, broker_url=redis_url)

@@ -90,6 +90,7 @@ def indexes_of(connection: Connection) -> dict[str, str]:
 def test_head_is_the_newest_file_and_files_carry_their_date() -> None:
     scripts = ScriptDirectory.from_config(schema._config(None))
     assert scripts.get_current_head() == migrations.HEAD
+    assert tuple(script.revision for script in scripts.walk_revisions())[::-1] == migrations.REVISIONS
     for script in scripts.walk_revisions():
         dated = re.fullmatch(r"(\d{4})_(\d\d)_(\d\d)_[a-z0-9_]+\.py", Path(script.path).name)
         assert dated is not None

@@ -11,7 +11,7 @@ from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.contract.operations import Health
 from onboard.domain.access import Scope
-from onboard.operations.health import database_clock
+from onboard.operations.health import require_usable
 
 router = APIRouter(tags=["health"])
 
@@ -24,8 +24,8 @@ async def is_alive() -> dict[str, str]:
 
 @router.get("/readyz", response_model=Health)
 def is_ready(services: OpenServices) -> dict[str, str]:
-    """Return 200 if the database can be used; else 503."""
-    database_clock(services.database)
+    """Return 200 if the database can be used, also by this release; else 503."""
+    require_usable(services.database)
     return {"status": "ready"}
 
 

@@ -384,6 +384,12 @@ def test_prometheus_finds_the_metrics_of_every_worker(key: str) -> None:
     assert (monitor["metadata"]["labels"].get("release") == "prometheus") is key.startswith("everything")
 
 
+@pytest.mark.parametrize("key", [key for key in DEPLOYMENTS if key.endswith((API, CPU))])
+def test_a_pod_of_the_previous_image_stays_until_its_successor_works(key: str) -> None:
+    assert DEPLOYMENTS[key]["spec"]["strategy"] == {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    assert {"startupProbe"} <= container(DEPLOYMENTS[key]).keys()  # a worker without a readiness probe is ready with it
+
+
 def test_a_class_of_gpus_has_one_name_everywhere() -> None:
     worker = chart(GPUS_WITHOUT_KEDA)[f"Deployment/{GPU}"]
     assert "--queue=gpu-large" in container(worker)["args"]

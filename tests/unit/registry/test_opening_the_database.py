@@ -90,6 +90,7 @@ def test_a_schema_of_a_newer_program_is_refused(tmp_path: Path) -> None:
     database = open_database(settings)
     with database.write() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '29990101a'"))
+        session.execute(text("UPDATE schema_compatibility SET oldest_code = '29990101a'"))
     with refused("schema-too-new"):
         check(database.url)
     with refused("schema-too-new"):
