@@ -28,7 +28,6 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.services import open_services
 from onboard.settings import Settings
 
-
 pytestmark = pytest.mark.timeout(600)  # each starts several programs, one after the other
 
 
