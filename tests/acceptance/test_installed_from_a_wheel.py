@@ -178,8 +178,7 @@ def test_a_newcomer_gets_from_nothing_to_a_version_and_is_told_once_where_the_ho
     first = installed.run("tasks", "list", "--json")
     assert f"home: {installed.folder}/.onboard, created now; set ONBOARD_HOME to use another folder" in first.stderr
     assert "sst2" in {task["task"] for task in json.loads(first.stdout)["tasks"]}
-    options = ("--init", "sst2", "--tune-hypernetwork", "never", "--readout", "never")
-    submitted = installed.run("submit", rows, *options, "--wait", "--json")
+    submitted = installed.run("submit", rows, "--fast", "--wait", "--json")
     assert submitted.returncode == 0, submitted.stderr
     assert "home:" not in submitted.stderr
     (answer,) = installed.json("predict", "things", "--text", "a lovely lamp")["predictions"]

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,8 @@ TESTS: Final = Path(__file__).parent.parent
 PRELOADED: Final = (
     "cli.main", "onboard.serving.predictor", "onboard.jobs.submit", "onboard.jobs.detached",
     "onboard.client.connection", "onboard.hypernetworks.register", "onboard.data.read", "onboard.model.engine",
-    "onboard.versions.promote", "sklearn.linear_model",
+    "onboard.versions.promote", "sklearn.linear_model", "transformers.models.t5.modeling_t5",
+    "transformers.models.auto.modeling_auto", "transformers.models.auto.tokenization_auto",
 )  # fmt: skip
 STREAMS: Final = ("stdin", "stdout", "stderr")
 # Written as `onboard` into a folder: sends what a shell gave it, and ends as the command did.
@@ -70,8 +71,10 @@ def run_forked(
             pid = int(stream.readline())
             try:
                 code = int(stream.readline())
-            except TimeoutError as error:
+            except BaseException as error:
                 os.kill(pid, signal.SIGKILL)
+                if not isinstance(error, TimeoutError):
+                    raise
                 printed = [files[name].read_text(encoding="utf-8") for name in STREAMS[1:]]
                 raise subprocess.TimeoutExpired(list(command), seconds, *printed) from error
         printed = [files[name].read_text(encoding="utf-8") for name in STREAMS[1:]]
@@ -149,7 +152,8 @@ def serve() -> None:
             with asked:
                 if os.fork() == 0:
                     listener.close()
-                    _answer(asked)
+                    with suppress(BrokenPipeError):  # whoever asked has given up
+                        _answer(asked)
                     os._exit(0)
 
 
