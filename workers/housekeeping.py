@@ -33,6 +33,7 @@ class Housekeeping:
         self._plan = plan
         self._doorbell = doorbell
         self._round = Every(plan.reconcile_seconds)
+        self._release = Every(plan.heartbeat_seconds)
         self._outdated = Every(_RETENTION_SECONDS)
         self._is_retaining = False
         self._refitting = Refitting(services)
@@ -44,7 +45,8 @@ class Housekeeping:
             return
         lease_seconds = 3 * self._plan.reconcile_seconds
         is_mine = reconcile(self._services.database, self._doorbell, self._plan.name, lease_seconds)
-        self._warn_of_newer_jobs()
+        if self._release.due():
+            self._warn_of_newer_jobs()
         if is_mine and is_current(self._services.database):  # rows of tables that it does not know may refer to others
             self._retain()
             self._refitting.look()

@@ -31,7 +31,7 @@ from workers.work_in_hand import WorkInHand
 _logger = logging.getLogger(__name__)
 _TICK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 5.0  # after a failure, a database that is away for example
-_LOOK_SECONDS: Final = 2.0  # how often a running job is looked at
+_LOOK_SECONDS: Final = 5.0  # how often a running job is looked at: limits are minutes, a look asks three questions
 
 
 class Upkeep(threading.Thread):
