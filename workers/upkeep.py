@@ -99,9 +99,9 @@ class Upkeep(threading.Thread):
 
     def _tick(self) -> None:
         self._end_if_home_is_gone()
-        self._end_if_outdated()
         if self.stopping.is_set():
             self._leaving.begin()
+        self._end_if_outdated()
         self._notice_dead_children()
         if self._leaving.has_begun:
             self._enforce_limits()
