@@ -15,7 +15,7 @@ from bench import gpu_worker
 from onboard.settings import Settings
 
 
-class FakeRun(gpu_worker.InstallationSteps):
+class FakeSteps(gpu_worker.InstallationSteps):
     """Steps without processes; the named ones fail."""
 
     failing: frozenset[str] = frozenset()
@@ -42,16 +42,16 @@ class FakeRun(gpu_worker.InstallationSteps):
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[FakeRun]:
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[FakeSteps]:
     @contextmanager
     def settings(folder: Path, device: str) -> Iterator[Settings]:
         yield Settings(home=tmp_path / "home", device=device)
 
-    monkeypatch.setattr(gpu_worker, "Run", FakeRun)
+    monkeypatch.setattr(gpu_worker, "InstallationSteps", FakeSteps)
     monkeypatch.setattr(gpu_worker, "_settings", settings)
-    monkeypatch.setattr(FakeRun, "failing", frozenset())
+    monkeypatch.setattr(FakeSteps, "failing", frozenset())
     monkeypatch.setattr(gpu_worker, "made_by", lambda command, device: {"command": command, "machine": MACHINE})
-    return FakeRun
+    return FakeSteps
 
 
 MACHINE = {"cores": 2, "processor": "a processor"}
@@ -63,21 +63,21 @@ def run(tmp_path: Path, device: str) -> tuple[int, dict[str, Any], str]:
     return code, json.loads(output.read_text()), page.read_text()
 
 
-def test_a_rehearsal_leaves_out_the_step_that_needs_a_gpu(fake: type[FakeRun], tmp_path: Path) -> None:
+def test_a_rehearsal_leaves_out_the_step_that_needs_a_gpu(fake: type[FakeSteps], tmp_path: Path) -> None:
     code, document, page = run(tmp_path, "cpu")
     assert code == 0
     assert [step["passed"] for step in document["steps"]] == [True, True, True, None, True]
     assert "| reason: no GPU | 0.0 | left out |" in page
 
 
-def test_a_gpu_meets_every_step(fake: type[FakeRun], tmp_path: Path) -> None:
+def test_a_gpu_meets_every_step(fake: type[FakeSteps], tmp_path: Path) -> None:
     code, document, _ = run(tmp_path, "cuda:0")
     assert code == 0
     assert [step["passed"] for step in document["steps"]] == [True] * 5
 
 
 def test_a_step_that_fails_is_shown_and_the_next_ones_run(
-    fake: type[FakeRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: type[FakeSteps], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fake, "failing", frozenset({"kill"}))
     code, document, page = run(tmp_path, "cuda:0")
