@@ -105,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.report:
         row_of = partial(_row, place, asked.data, settings)
         measure_missing(runs, _there(asked.output, settings), row_of, _line, asked.output)
-    there = _there(asked.output, settings)
+    # what was measured under earlier settings is shown, and marked, until it is measured again
+    there = _there(asked.output, None) | _there(asked.output, settings)
     text = page({part: [there[run] for run in of_part if run in there] for part, of_part in parts.items()}, words)
     write({}, None, text, asked.table)
     print(text)
@@ -120,9 +121,9 @@ def _asked(words: Sequence[str]) -> Namespace:
     return parser.parse_args(words)
 
 
-def _there(work: Path, settings: Row) -> dict[CalibrationRun, Row]:
-    """The measurements with these settings."""
-    rows = [row for row in finished(work) if row.get("settings") == settings]
+def _there(work: Path, settings: Row | None) -> dict[CalibrationRun, Row]:
+    """The measurements with these settings; None is any."""
+    rows = [row for row in finished(work) if "settings" in row and settings in (None, row["settings"])]
     return {CalibrationRun(**{name: row[name] for name in CalibrationRun.__annotations__}): row for row in rows}
 
 
@@ -227,7 +228,9 @@ def page(parts: Mapping[str, Sequence[Row]], words: Sequence[str]) -> str:
             whole = all("chance" in row for row in at)  # earlier runs lack the last two columns
             cells += [_both(at, BEST), f"{np.mean([row['chance'] for row in at]):.3f}"] if whole else [NONE, NONE]
             tasks = len({row["task"] for row in at})
-            rows.append([_TITLES[part], n, f"{counted(tasks, 'task')}, {counted(len(at), 'run')}", *cells])
+            earlier = "" if whole else ", earlier settings of the readout"
+            measured = f"{counted(tasks, 'task')}, {counted(len(at), 'run')}{earlier}"
+            rows.append([_TITLES[part], n, measured, *cells])
     lines += table(["what", "rows", "measured", *head], rows)
     lines += ["", *table("what was wanted | found | verdict", _verdicts(parts)), ""]
     targets = parts.get("targets") or ()
