@@ -106,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         row_of = partial(_row, place, asked.data, settings)
         measure_missing(runs, _there(asked.output, settings), row_of, _line, asked.output)
     # what was measured under earlier settings is shown, and marked, until it is measured again
-    there = _there(asked.output, None) | _there(asked.output, settings)
-    text = page({part: [there[run] for run in of_part if run in there] for part, of_part in parts.items()}, words)
+    measured = _there(asked.output, None) | _there(asked.output, settings)
+    text = page({part: [measured[run] for run in of_part if run in measured] for part, of_part in parts.items()}, words)
     write({}, None, text, asked.table)
     print(text)
     return 0
@@ -216,7 +216,7 @@ def page(parts: Mapping[str, Sequence[Row]], words: Sequence[str]) -> str:
         "deviation, \"inf\" by the rows alone. The service's is bold. Held-out tasks chose it, on the test rows "
         "that are shown, so that its figures there are a little too good; the targets were measured once, with what "
         "was chosen. \"best\" is the temperature that the test rows themselves would choose, which no rule can know. "
-        "\"chance\" is the error of the service's probabilities if the labels were drawn from them.", "",
+        "\"chance\" is the error that remains if every label is drawn from the service's probabilities.", "",
     ]  # fmt: skip
     names = ("none", *map(str, DEVIATIONS))
     head = [f"**{name}**" if name == str(DEVIATION) else name for name in (*names, BEST, "chance")]

@@ -61,13 +61,12 @@ def backup(
 
     with opened(register=False) as services:
         manifest, copied = back_up(services, target, say)
-    rows = {name: table.rows for name, table in manifest.tables.items()}
     document = BackupDocument.of(
-        manifest, backup=target, rows=rows, absent=copied.absent, present=copied.present,
+        manifest, backup=target, absent=copied.absent, present=copied.present,
         copied=Amount(count=copied.copied, size_bytes=copied.copied_bytes),
     )  # fmt: skip
     said = (
-        f"{target}: {sum(rows.values())} rows, {manifest.artifacts['count']} artifacts "
+        f"{target}: {sum(document.rows.values())} rows, {manifest.artifacts['count']} artifacts "
         f"({copied.copied} copied, {size_text(copied.copied_bytes)}; {copied.present} were there)"
     )
     emit(document.to_json(), as_json, lambda: said)
@@ -123,7 +122,7 @@ def _freed(garbage: Garbage) -> Columns:
 def _restored(restored: Restored) -> RestoredDocument:
     manifest, loaded, copied = restored.manifest, restored.loaded, restored.artifacts
     return RestoredDocument.of(
-        manifest, backup_revision=manifest.revision, rows={name: part.rows for name, part in manifest.tables.items()},
+        manifest, backup_revision=manifest.revision,
         copied=Amount(count=copied.copied, size_bytes=copied.copied_bytes), present=copied.present,
         requeued=loaded.unfinished.requeued, cancelled=loaded.unfinished.cancelled,
         revoked_tokens=loaded.revoked_tokens, kept_tokens=loaded.kept_tokens, dropped_webhooks=loaded.dropped_webhooks,

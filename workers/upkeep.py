@@ -131,7 +131,7 @@ class Upkeep(threading.Thread):
             os._exit(0)  # someone deleted ONBOARD_HOME: there is nothing left to work on, nor to log to
 
     def _end_if_outdated(self) -> None:
-        """First of all, because nothing else may work any more."""
+        """Leave before anything else uses the database if this release does not work on its schema any more."""
         if not self._schema.due():
             return
         try:

@@ -60,8 +60,8 @@ class Tuning:
 def run(job: Job, services: Services, progress: Progress) -> None:
     """Sleep through the stages of a claimed job, and publish a version."""
     seconds: dict[str, float] = job.spec.options["sleep"]
-    asked = job.spec.options.get("tuning")
-    tuning = None if asked is None else Tuning(**asked)
+    options = job.spec.options.get("tuning")
+    tuning = None if options is None else Tuning(**options)
     if tuning is None:
         _stages(list(seconds), seconds, progress)
         _publish(job, services, seconds, {})

@@ -76,8 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     stages, accepted = tuned_stages(first["stages"], (RESULTS / "stream.jsonl").read_text(encoding="utf-8"))
     ways = {}
     for how in (SLOT, MOVED):
-        given = Sizes(sizes.minutes, sizes.workers, sizes.tasks, sizes.versions)
-        with running_installation(given, TuningInstallation) as installation:
+        with running_installation(Sizes(**asdict(sizes)), TuningInstallation) as installation:
             ways[how] = installation.measure_tunings(how, first["stages"], stages, accepted)
     words = "" if sizes == TuningSizes() else f" --minutes {sizes.minutes:g}"
     document = {
@@ -171,7 +170,7 @@ def _percentiles(values: Sequence[float]) -> dict[str, float]:
 
 
 def modelled(stages: Mapping[str, float], accepted: float) -> dict[str, dict[str, Any]]:
-    """Return the same figures by the model, for one hour of arrivals at a time; and how many an hour were kept."""
+    """Return the same figures of each way by the model, for one hour of arrivals at a time."""
     lengths = Lengths(
         before=sum(stages[stage] for stage in BEFORE if stage in stages),
         tune=stages["tune"], guard=stages["guard"], again=stages["guard"] / 2,
@@ -180,7 +179,7 @@ def modelled(stages: Mapping[str, float], accepted: float) -> dict[str, dict[str
     ways: dict[str, _Way] = {
         SLOT: behind_slot, MOVED: partial(moved_on, most=MOST_MOVES), BATCHES: in_batches,
     }  # fmt: skip
-    found = dict[str, dict[str, Any]]()
+    by_way = dict[str, dict[str, Any]]()
     for how, way in ways.items():
         draw, outcomes = random.Random(0), list[Outcome]()
         for _ in range(_MODEL_HOURS):
@@ -189,14 +188,14 @@ def modelled(stages: Mapping[str, float], accepted: float) -> dict[str, dict[str
                 arrivals.append(at)
             outcomes += way(arrivals, [draw.random() < accepted for _ in arrivals], lengths)
         given_up = sum(outcome.given_up for outcome in outcomes)
-        found[how] = {
+        by_way[how] = {
             "tunings": len(outcomes),
             "given_up": given_up,
             "accepted": given_up + sum(outcome.kept for outcome in outcomes),
             "judgements": round(statistics.mean(outcome.judgements for outcome in outcomes), 2),
             "lost_seconds": _percentiles([outcome.lost for outcome in outcomes]),
         }
-    return found
+    return by_way
 
 
 def verdicts(document: Mapping[str, Any]) -> list[tuple[str, str, bool]]:

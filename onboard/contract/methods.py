@@ -15,7 +15,7 @@ class MethodResult(Document):
     weak: whether the version is not better than the most frequent answer.
     stored_bytes: size of the version's files. trained: number of trained task-specific parameters.
     seconds: of all stages together. memory_bytes: peak memory, including the base.
-    error: why there is no version.
+    error: the reason, if there is no version.
     """
 
     method: str

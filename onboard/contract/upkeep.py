@@ -67,6 +67,11 @@ class BackupManifest(Document):
     absent: tuple[AbsentArtifact, ...]
     bases: tuple[NeededBase, ...]
 
+    @property
+    def rows(self) -> dict[str, int]:
+        """The number of rows by table."""
+        return {name: table.rows for name, table in self.tables.items()}
+
     @classmethod
     def unfinished(cls, database: str) -> Self:
         """Return the manifest of a backup that is being written."""

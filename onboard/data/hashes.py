@@ -55,7 +55,7 @@ def unpack_hashes(content: bytes) -> np.ndarray:
 
 
 def unseen(rows: Sequence[Example], known: np.ndarray) -> list[Example]:
-    """Return the rows with hashes that are not known, which are sorted, without repeated texts."""
+    """Return the rows with hashes that are not among the known ones (sorted), without repeated texts."""
     import numpy as np
 
     hashes = row_hashes(rows)

@@ -96,9 +96,9 @@ def report_of(dataset: Dataset, source: str, findings: tuple[Finding, ...], word
     """
     everything = (*dataset.train, *dataset.validation, *dataset.test)
     label_words = (words.verbaliser or verbalise)(dataset.labels)
-    found = (*findings, *_findings(dataset, everything, label_words, words))
+    warnings = (*findings, *_findings(dataset, everything, label_words, words))
     fields = DatasetFields(text=("text_a", "text_b") if dataset.pairs else ("text",), label="label")
-    return report_on(dataset, label_words, found, fields, seed, source=source, kind_reason="as the task has it")
+    return report_on(dataset, label_words, warnings, fields, seed, source=source, kind_reason="as the task has it")
 
 
 def _findings(

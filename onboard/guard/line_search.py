@@ -204,10 +204,10 @@ class _Half:
 
     def _answers(self, hypernetworks: Sequence[Hypernetwork], places: Sequence[int]) -> list[np.ndarray]:
         """Return the answers of the tasks at these places, each under its hypernetwork."""
+        tasks = [self.materials[place].task for place in places]
         questions = [
             Question(hypernetwork, task.z, task.trie, self._ids(place))
-            for hypernetwork, place in zip(hypernetworks, places, strict=True)
-            for task in [self.materials[place].task]
+            for hypernetwork, task, place in zip(hypernetworks, tasks, places, strict=True)
         ]
         return answers(self.engine, questions, self.execution.before_batch, self.execution.scored_at_once)
 

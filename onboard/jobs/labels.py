@@ -176,9 +176,9 @@ def _made(stands: Standing, dataset: Dataset, asked: LabelChange, *, fast: bool)
 
 
 def _change(stands: Standing, known: LabelChange, **more: Any) -> TaskChange:
-    given = {"to": known.to, "description": known.description}
-    given = {name: value for name, value in given.items() if value is not None}
-    return stands.change(known.action, labels=known.labels, by=actor(), **given, **more)
+    texts = {"to": known.to, "description": known.description}
+    named = {name: value for name, value in texts.items() if value is not None}
+    return stands.change(known.action, labels=known.labels, by=actor(), **named, **more)
 
 
 def _known(stands: Standing, dataset: Dataset, asked: LabelChange) -> LabelChange:

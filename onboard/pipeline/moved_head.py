@@ -68,8 +68,10 @@ def on_new_head(began: StepOn) -> StepOn | None:
     are measured again.
     """
     after = _under_new_head(began.attempt)
-    if after is None or after.base.head == began.attempt.base.head:
-        return None if after is None else began  # it was reverted to the same head
+    if after is None:
+        return None
+    if after.base.head == began.attempt.base.head:
+        return began  # it was reverted to the same head
     before, tuned = began.attempt, began.step
     moved = _moved(tuned_weights(before, tuned), before.bench.engine.hypernetwork, after.bench.engine.hypernetwork)
     draft = store_hypernetwork(after.services, after.bench.base, moved)
@@ -119,7 +121,7 @@ def own_verdict(began: StepOn, moved: StepOn, probed: ProbeOutput, trained: Trai
     _, candidate = taken(moved.attempt, trained, moved.step, share)
     bench, seed = moved.attempt.bench, moved.attempt.job.spec.seed
     held = held_rows(bench)
-    own = ProtectedTask(
+    new_task = ProtectedTask(
         name=moved.attempt.job.spec.task,
         z=z,
         trie=bench.engine.trie(probed.words),
@@ -127,7 +129,7 @@ def own_verdict(began: StepOn, moved: StepOn, probed: ProbeOutput, trained: Trai
         rows=LabelledRows(bench.encode(held), bench.targets(held)) if held else None,
         texts=bench.encode(bench.probed(seed)[:MOST_TEXTS]),
     )
-    protection = Protection([own], canary_ids(bench.engine.encoder, "guard"))
+    protection = Protection([new_task], canary_ids(bench.engine.encoder, "guard"))
     execution = bench.execution(moved.attempt.checkpoint)
     (verdict,) = clear(bench.engine, candidate, protection, seed=seed, execution=execution)
     return verdict

@@ -196,10 +196,10 @@ def _guarded(learned: _Learned, *, last: bool) -> _Learned:
         guarded = _judged_on(moved, learned)
         if not guarded.tuning.kept:
             return learned.without_step(guarded)
-        own = own_verdict(began, moved, learned.probed, learned.trained, guarded.share)
-        if own.passed:
+        verdict = own_verdict(began, moved, learned.probed, learned.trained, guarded.share)
+        if verdict.passed:
             return replace(learned, moved=moved, guarded=guarded)
-        attempt.progress.note(f"the task itself would lose by the move: {own.reason}")
+        attempt.progress.note(f"the task itself would lose by the move: {verdict.reason}")
     if not last:
         raise HeadMovedError(attempt.base.head, head)
     return _given_up(learned, _CANNOT_MOVE.format(old=attempt.base.head, new=head, times=MOST_STARTS))

@@ -50,7 +50,7 @@ def open_database(settings: Settings) -> Database:
         make_home(settings.resolved_home)
         database = Database(settings.resolved_database_url)
         database.close_to_others()
-        if not _is_ready(database):
+        if not _fits(database, _revision(database)):
             _migrate_under_lock(database, settings.resolved_home)
         return database
     check(settings.resolved_database_url)
@@ -108,7 +108,7 @@ def _later(url: str) -> str | None:
     """Return the revision of a newer schema on which this release works; None for any other schema."""
     with Database(url) as database:
         revision = _revision(database)
-        return revision if revision not in migrations.REVISIONS and _is_ready(database) else None
+        return revision if revision != migrations.HEAD and _fits(database, revision) else None
 
 
 def _upgraded(url: str) -> str:
@@ -209,7 +209,7 @@ def _migrate_under_lock(database: Database, home: Path) -> None:
     except OSError as error:
         raise home_trouble(home, error) from error
     with lock:
-        if not _is_ready(database):
+        if not _fits(database, _revision(database)):
             upgrade(database.url)
 
 
@@ -228,10 +228,11 @@ def _revision(database: Database) -> str | None:
         return revision_in(session) if inspect(session.connection()).has_table("alembic_version") else None
 
 
-def _is_ready(database: Database) -> bool:
-    """Return whether the schema is that of this release, or a newer one that this release works on."""
-    revision = _revision(database)
-    if revision is None or revision == migrations.HEAD or revision in migrations.REVISIONS:
+def _fits(database: Database, revision: str | None) -> bool:
+    """Return whether the database's schema, of this revision, is that of this release or a newer one that it works
+    on.
+    """
+    if revision is None or revision in migrations.REVISIONS:
         return revision == migrations.HEAD
     with database.read() as session:
         return is_compatible(session)

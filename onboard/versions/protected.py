@@ -10,7 +10,7 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
-from onboard.data.hashes import row_hashes
+from onboard.data.hashes import in_sorted, row_hashes
 from onboard.data.targets import targets_of
 from onboard.domain.dataset import Example
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, words_in_order
@@ -160,7 +160,7 @@ def protected_with_evidence(
 def _drawn(rows: Sequence[Example], most: int, known: np.ndarray | None) -> list[Example]:
     """Return at most `most` rows that are not known: those with the smallest hashes, a fixed sample."""
     hashes = np.array(row_hashes(rows), dtype=np.int64)
-    fresh = np.arange(len(rows)) if known is None else np.flatnonzero(~np.isin(hashes, known))
+    fresh = np.arange(len(rows)) if known is None else np.flatnonzero(~in_sorted(hashes, known))
     return [rows[row] for row in np.sort(fresh[np.argsort(hashes[fresh], kind="stable")[:most]])]
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from onboard.bases import Base
-from onboard.data.hashes import in_sorted, merged, row_hashes, unpack_hashes
+from onboard.data.hashes import merged, row_hashes, unpack_hashes
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout, split_as
 from onboard.domain.dataset import Dataset
@@ -169,5 +169,4 @@ class TrainedRows:
 
 
 def _with_those_of_the_base(base: Base, known: np.ndarray) -> np.ndarray:
-    fresh = known[~in_sorted(known, base.known_rows)]  # few; the base's rows are many and sorted
-    return np.insert(base.known_rows, np.searchsorted(base.known_rows, fresh), fresh)
+    return merged((base.known_rows, known))

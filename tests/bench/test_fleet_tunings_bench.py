@@ -258,6 +258,6 @@ def test_a_share_of_the_jobs_tunes(installation: tunings.TuningInstallation, mon
         drawn.extend(draw(source) is not None for _ in range(1000))
 
     monkeypatch.setattr(installation, "_offer", offer)
-    found = installation.measure_tunings(pipeline.SLOT, {"check": 1.0}, STAGES, 0.5)
+    measured = installation.measure_tunings(pipeline.SLOT, {"check": 1.0}, STAGES, 0.5)
     assert 150 < sum(drawn) < 250
-    assert found["tunings"] == 0
+    assert measured["tunings"] == 0

@@ -47,7 +47,7 @@ from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore, digest_of
 
 
-def told(garbage: Garbage) -> dict[str, Any]:
+def document_of(garbage: Garbage) -> dict[str, Any]:
     """What `onboard gc --json` prints."""
     return garbage.to_document().to_json()
 
@@ -59,9 +59,9 @@ def test_old_artifacts_that_nothing_needs_go_with_their_bytes(service: Services)
     dry = collect_garbage(service, dry_run=True)
     assert digests(service) == {*needed, old, young}
     done = collect_garbage(service)
-    assert told(dry) == {**told(done), "dry_run": True}
-    assert told(done)["artifacts"] == {"test": {"count": 1, "bytes": 3}}
-    assert told(done)["freed"] == {"count": 1, "bytes": 3}
+    assert document_of(dry) == {**document_of(done), "dry_run": True}
+    assert document_of(done)["artifacts"] == {"test": {"count": 1, "bytes": 3}}
+    assert document_of(done)["freed"] == {"count": 1, "bytes": 3}
     assert not service.artifacts.has(old)
     assert digests(service) == {*needed, young}
     assert collect_garbage(service, older_than_hours=22).freed.count == 1
@@ -144,7 +144,7 @@ def test_old_bytes_without_a_row_go_and_young_ones_stay(service: Services) -> No
     dry = collect_garbage(service, dry_run=True)
     assert service.artifacts.has(old)
     done = collect_garbage(service)
-    assert told(dry)["artifacts"] == told(done)["artifacts"] == {"unknown": {"count": 1, "bytes": 4}}
+    assert document_of(dry)["artifacts"] == document_of(done)["artifacts"] == {"unknown": {"count": 1, "bytes": 4}}
     assert not service.artifacts.has(old)
     assert service.artifacts.has(young)
 
@@ -152,7 +152,7 @@ def test_old_bytes_without_a_row_go_and_young_ones_stay(service: Services) -> No
 def test_the_store_of_another_service_is_left_alone(service: Services) -> None:
     foreign = [put_without_row(service, bytes([number]), 100) for number in range(2)]
     done = collect_garbage(service)
-    assert told(done)["foreign"] == {"count": 2, "bytes": 2}
+    assert document_of(done)["foreign"] == {"count": 2, "bytes": 2}
     assert done.freed.count == 0
     assert all(service.artifacts.has(digest) for digest in foreign)
 
@@ -195,7 +195,7 @@ def test_what_a_killed_writer_left_goes_when_it_is_old(service: Services) -> Non
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
-    assert told(collect_garbage(service, dry_run=True))["unfinished"] == {"count": 1, "bytes": 4}
+    assert document_of(collect_garbage(service, dry_run=True))["unfinished"] == {"count": 1, "bytes": 4}
     assert old.exists()
     assert collect_garbage(service).freed.count == 1
     assert [path.exists() for path in (old, young)] == [False, True]
@@ -307,13 +307,13 @@ def test_an_object_store_is_cleaned_alike(bucket_service: Services) -> None:
         StageOutputRepository(session).put("key", job.id, Stage.TRAIN, needed)
     old = [store(service, f"old {number}".encode()) for number in range(3)]
     lost = service.artifacts.put(b"lost", "test")
-    assert told(collect_garbage(service, dry_run=True))["artifacts"] == {"test": {"count": 3, "bytes": 15}}
+    assert document_of(collect_garbage(service, dry_run=True))["artifacts"] == {"test": {"count": 3, "bytes": 15}}
     assert all(service.artifacts.has(digest) for digest in old)
     assert collect_garbage(service).freed.count == 3
     assert not any(service.artifacts.has(digest) for digest in old)
     assert service.artifacts.has(lost)  # it is young
     everything = collect_garbage(service, older_than_hours=-1)
-    assert told(everything)["artifacts"] == {"unknown": {"count": 1, "bytes": 4}}
+    assert document_of(everything)["artifacts"] == {"unknown": {"count": 1, "bytes": 4}}
     assert not service.artifacts.has(lost)
     assert digests(service) == {needed}
     service.artifacts.delete(needed)
@@ -358,7 +358,7 @@ def test_a_hypernetwork_that_nothing_needs_gives_up_its_bytes_and_one_that_is_pi
     dry = collect_garbage(service, dry_run=True)
     assert [service.artifacts.has(digest) for digest in weights] == [True] * 4
     done = collect_garbage(service)
-    assert told(dry) == {**told(done), "dry_run": True}
+    assert document_of(dry) == {**document_of(done), "dry_run": True}
     assert (done.rows["hypernetworks"], done.freed.count, done.damaged) == (1, 1, [])
     assert [service.artifacts.has(digest) for digest in weights] == [False, True, True, True]
     with service.database.read() as session:

@@ -61,9 +61,9 @@ def obstacles_of(database: Database, folder: Path, upgrade: str) -> list[str]:
         session.execute(text(plain))
         before = state_of(session.connection())
         migrate(session, folder)
-        found = obstacles(before, state_of(session.connection()))
+        reasons = obstacles(before, state_of(session.connection()))
         session.rollback()
-    return found
+    return reasons
 
 
 @pytest.mark.parametrize("upgrade", [
@@ -97,9 +97,9 @@ BATCH = 'batch = op.batch_alter_table("plain")\n    with batch as table: table.'
 def test_what_earlier_code_stumbles_over_is_an_obstacle(
     database: Database, tmp_path: Path, upgrade: str, obstacle: str
 ) -> None:
-    found = obstacles_of(database, tmp_path / "migrations", upgrade)
-    assert [one for one in found if one.startswith(obstacle)] == found
-    assert found
+    reasons = obstacles_of(database, tmp_path / "migrations", upgrade)
+    assert [reason for reason in reasons if reason.startswith(obstacle)] == reasons
+    assert reasons
 
 
 def test_the_oldest_code_is_that_of_the_last_migration_that_took_something_away(tmp_path: Path) -> None:

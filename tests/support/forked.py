@@ -37,8 +37,8 @@ STREAMS: Final = ("stdin", "stdout", "stderr")
 # Written as `onboard` into a folder: sends what a shell gave it, and ends as the command did.
 _ON_PATH: Final = """#!{python} -IS
 import json, os, socket, sys
-with socket.socket(socket.AF_UNIX) as asked, asked.makefile("rw") as stream:
-    asked.connect({address!r})
+with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rw") as stream:
+    connection.connect({address!r})
     json.dump([sys.argv, os.getcwd(), dict(os.environ)], stream)
     print(file=stream, flush=True)
     code, out, err = json.loads(stream.readline())
@@ -60,12 +60,12 @@ def run_forked(
         given: standard input; None is empty.
         seconds: how long it may take.
     """
-    with tempfile.TemporaryDirectory() as streams, socket.socket(socket.AF_UNIX) as asked:
+    with tempfile.TemporaryDirectory() as streams, socket.socket(socket.AF_UNIX) as connection:
         files = {name: Path(streams) / name for name in STREAMS}
         files["stdin"].write_text(given or "", encoding="utf-8")
-        asked.settimeout(seconds)
-        asked.connect(_forking())
-        with asked.makefile("rw") as stream:
+        connection.settimeout(seconds)
+        connection.connect(_forking())
+        with connection.makefile("rw") as stream:
             request = [list(command), str(folder), dict(environment), [str(files[name]) for name in STREAMS]]
             print(json.dumps(request), file=stream, flush=True)
             pid = int(stream.readline())
@@ -148,23 +148,23 @@ def serve() -> None:
             readable, _, _ = select.select([listener, sys.stdin], [], [])
             if sys.stdin in readable:
                 return
-            asked, _ = listener.accept()
-            with asked:
+            connection, _ = listener.accept()
+            with connection:
                 if os.fork() == 0:
                     listener.close()
-                    with suppress(BrokenPipeError):  # whoever asked has given up
-                        _answer(asked)
+                    with suppress(BrokenPipeError):  # the caller has given up
+                        _answer(connection)
                     os._exit(0)
 
 
-def _answer(asked: socket.socket) -> None:
-    """In a process of its own: run the command in another one, and say first which, then how it ended."""
+def _answer(connection: socket.socket) -> None:
+    """Fork for the command; send the id of its process at once, and its exit status at its end."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with asked.makefile("rw") as stream:
+    with connection.makefile("rw") as stream:
         command, folder, environment, files = json.loads(stream.readline())
         pid = os.fork()
         if pid == 0:
-            os.close(asked.fileno())
+            os.close(connection.fileno())
             os._exit(_run(command, folder, environment, files))
         print(pid, file=stream, flush=True)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

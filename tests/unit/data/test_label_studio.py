@@ -1,4 +1,4 @@
-"""What Label Studio sends is read: configurations, tasks and annotations, and what cannot be a label is told."""
+"""What Label Studio sends is read: configurations, tasks and annotations, and what cannot be a label is unused."""
 
 from __future__ import annotations
 
@@ -117,9 +117,9 @@ def test_an_annotation_is_one_choice_for_the_whole_text() -> None:
     ],
 )
 def test_regions_and_several_choices_are_no_label_and_are_told(results: list[Any]) -> None:
-    told, annotation = read(webhook(*results))
-    assert isinstance(told, UnusedAnnotation)
-    assert (told.number, "no single choice" in told.reason) == ("9", True)
+    unused, annotation = read(webhook(*results))
+    assert isinstance(unused, UnusedAnnotation)
+    assert (unused.number, "no single choice" in unused.reason) == ("9", True)
     assert isinstance(annotation, Annotation)
     assert annotation.label is None  # what it said before no longer counts
 
@@ -160,9 +160,9 @@ def test_several_choices_are_a_set_in_one_order_and_each_counts_once() -> None:
     ],
 )
 def test_unusable_choices_are_no_set_and_are_told(results: list[Any]) -> None:
-    told, annotation = read_several(*results)
-    assert isinstance(told, UnusedAnnotation)
-    assert "usable choice" in told.reason
+    unused, annotation = read_several(*results)
+    assert isinstance(unused, UnusedAnnotation)
+    assert "usable choice" in unused.reason
     assert isinstance(annotation, Annotation)
     assert annotation.label is None
 
@@ -188,9 +188,9 @@ def test_an_answer_of_several_labels_is_one_result_and_none_without_labels() -> 
     ],
 )
 def test_a_task_without_a_text_gives_no_label(data: object) -> None:
-    (told,) = read(webhook(choice("refund"), data=data))
-    assert isinstance(told, UnusedAnnotation)
-    assert told.reason == "its task has no text"
+    (unused,) = read(webhook(choice("refund"), data=data))
+    assert isinstance(unused, UnusedAnnotation)
+    assert unused.reason == "its task has no text"
 
 
 def test_html_in_a_text_is_text() -> None:

@@ -1,4 +1,4 @@
-"""What a job holds beside its lease (an output folder): as long as it runs, and no longer."""
+"""A job's other leases (an output folder) last as long as the job runs."""
 
 from __future__ import annotations
 
