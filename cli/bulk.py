@@ -126,7 +126,7 @@ def _predict(
         say(f"warning: {skipped_rows(plan.bad_rows, plan.rows)}; each has an error instead of an answer")
     resumed = f", {done.found_shards:,} of them from before" if done.found_shards else ""
     written = f"{plan.rows:,} rows are in {output}, in {counted(len(plan.shards), 'file')}{resumed}."
-    emit(done.to_json(), as_json, lambda: written)
+    emit(done.to_document().to_json(), as_json, lambda: written)
 
 
 def _queue(

@@ -42,7 +42,7 @@ def push(
         pushed = shelf.push(version, folder, where, licence=licence, private=private, key=key)
     if not pushed.has_base:
         say(f"the base {version.base_digest} is not included; users need it, or push with --bundle")
-    emit({**document, **pushed.to_json()}, as_json, lambda: f"{version.reference} is on {pushed.place}")
+    emit({**document, **pushed.to_document().to_json()}, as_json, lambda: f"{version.reference} is on {pushed.place}")
 
 
 def pull(

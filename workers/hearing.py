@@ -62,8 +62,9 @@ class Hearing:
         if busy:
             self._in_vain, self._replaced_at = False, None
             return False
-        state, queues = self._waiting()
-        if not queues:
+        queues = self._waiting()
+        state = self._free_state() if queues else None
+        if state is None:
             return False
         for queue in queues:
             self.doorbell.ring(queue)
@@ -93,18 +94,22 @@ class Hearing:
                 self.messages.go_on(worker.facts.get("dropped_messages", 0))
                 self._in_vain = True
 
-    def _waiting(self) -> tuple[WorkerState, list[str]]:
-        """State of this worker, and the queues in which it could claim a job now; none while it works."""
+    def _waiting(self) -> list[str]:
+        """The queues with a job that this worker could claim now: a single query, which nearly always finds none."""
+        with self.database.glance() as session:
+            return ClaimRepository(session).claimable(self.plan.queues, self.plan.name)
+
+    def _free_state(self) -> WorkerState | None:
+        """State of this worker if it takes jobs, runs none, and ended none of late; otherwise None."""
         with self.database.read() as session:
             claims = ClaimRepository(session)
             state = WorkerRepository(session).state(self.plan.name)
             if state not in (WorkerState.STARTING, WorkerState.RUNNING) or claims.running(self.plan.name):
-                return state, []
-            queues = claims.claimable(self.plan.queues, self.plan.name)
-            if queues and claims.ended_since(self.plan.name, read_clock(session) - self.plan.deaf_seconds):
+                return None
+            if claims.ended_since(self.plan.name, read_clock(session) - self.plan.deaf_seconds):
                 self._in_vain = False
-                return state, []
-            return state, queues
+                return None
+            return state
 
     def _patience(self, state: WorkerState) -> float:
         if state is WorkerState.STARTING:

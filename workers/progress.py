@@ -79,7 +79,7 @@ def job_heartbeat(database: Database, job: Job, lease_seconds: float, heartbeat_
             return ClaimRepository(session).heartbeat(job.id, job.attempt, lease_seconds)
 
     def look() -> bool:
-        with database.read() as session:
+        with database.glance() as session:
             return ClaimRepository(session).cancel_requested(job.id, job.attempt)
 
     return Heartbeat(f"heartbeat-{job.id}", extend, look, heartbeat_seconds)
@@ -93,7 +93,7 @@ def shard_heartbeat(database: Database, claim: ShardClaim, lease_seconds: float,
             return ShardRepository(session).extend(claim, lease_seconds)
 
     def look() -> bool:
-        with database.read() as session:
+        with database.glance() as session:
             return ShardRepository(session).stops(claim)
 
     return Heartbeat(f"heartbeat-{claim.job}-{claim.number}", extend, look, heartbeat_seconds)

@@ -32,6 +32,9 @@ def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds
     Raises:
         UnavailableError: database or broker cannot be reached; the next round tries again.
     """
+    with database.glance() as session:  # all workers ask, and one writes: a write forces the log to disk
+        if LeaseRepository(session).holder(LEASE) not in (None, holder):
+            return False
     with database.write() as session:
         if not LeaseRepository(session).take(LEASE, holder, lease_seconds):
             return False

@@ -31,12 +31,12 @@ class WorkInHand:
 
     def jobs(self) -> list[Job]:
         """Those that its processes run."""
-        with self.database.read() as session:
+        with self.database.glance() as session:
             return list(ClaimRepository(session).running(self.worker))
 
     def helpers(self) -> list[int]:
         """The processes that predict shards, of their own jobs or of others."""
-        with self.database.read() as session:
+        with self.database.glance() as session:
             return ShardRepository(session).held(self.worker)
 
     def expire(self, pid: int) -> None:

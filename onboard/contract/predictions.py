@@ -78,3 +78,15 @@ class Predictions(Document):
     """Answers in the order of the inputs."""
 
     predictions: list[PredictionDocument | UnansweredDocument]
+
+
+class BulkRun(Document):
+    """A run over files. Figures count all of it, also what earlier calls with the same output answered."""
+
+    output: Annotated[str, Field(description="Folder or URL of the answers.")]
+    versions: Annotated[list[str], Field(description="The versions that answered, as task@vN.")]
+    files: int
+    rows: int
+    bad_rows: Annotated[int, Field(description="Rows without a valid text: they have an error instead of an answer.")]
+    shards: int
+    shards_before: Annotated[int, Field(description="Shards that existed when this call began.")]

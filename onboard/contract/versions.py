@@ -239,3 +239,13 @@ class BaseDocument(Document):
     name: str
     backbone_digest: str
     files: tuple[BaseFileDocument, ...]
+
+
+class PushedFiles(Document):
+    """The files of a version on the hub: place and commit together identify them."""
+
+    place: Annotated[str, Field(description="hf://OWNER/NAME@COMMIT")]
+    commit: str
+    files: Annotated[dict[str, str], Field(description="The digest of each file by its name.")]
+    base: Annotated[bool, Field(description="Whether the base is included.")]
+    signed: bool

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, ScalarSelect, and_, exists, func, or_, select, union_all, update
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobSpec, JobState, Stage, sources_of
 from onboard.domain.release import release_number
@@ -147,13 +148,12 @@ class ClaimRepository(Repository):
 
     def hold(self, job_id: str, attempt: int) -> Job:
         """Lock the job until the transaction ends and return it. Raises FencedError."""
-        return self._owned(job_id, attempt, attempt=attempt)
+        statement = select(JobRow).where(*_owned_by(job_id, attempt)).with_for_update(key_share=True)
+        return self._answer(statement, job_id, attempt)
 
     def cancel_requested(self, job_id: str, attempt: int) -> bool:
         """Return whether cancellation was requested, without writing. Raises FencedError."""
-        statement = select(JobRow.cancel_requested).where(
-            JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING
-        )
+        statement = select(JobRow.cancel_requested).where(*_owned_by(job_id, attempt))
         requested = self._session.scalars(statement).one_or_none()
         if requested is None:
             raise _fenced(job_id, attempt)
@@ -175,9 +175,10 @@ class ClaimRepository(Repository):
         Raises:
             FencedError: another attempt owns the job, or it has ended.
         """
-        job = self.hold(job_id, attempt)
         if kind == "stage_started" and stage is not None:
-            self._owned(job_id, attempt, stage=stage.value)
+            job = self._owned(job_id, attempt, stage=stage.value)
+        else:
+            job = self.hold(job_id, attempt)
         self._events.append(job_id, attempt, kind, message, stage=stage, seconds=seconds, numbers=numbers)
         return job.cancel_requested
 
@@ -323,17 +324,19 @@ class ClaimRepository(Repository):
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def _owned(self, job_id: str, attempt: int, /, **values: Any) -> Job:
-        """Update the job if `attempt` still owns it; otherwise raise FencedError. All methods above use it."""
-        statement = (
-            update(JobRow)
-            .where(JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING)
-            .values(**values)
-            .returning(JobRow)
-        )
+        """Update the job if `attempt` still owns it; otherwise raise FencedError. Methods above use it or `hold`."""
+        statement = update(JobRow).where(*_owned_by(job_id, attempt)).values(**values).returning(JobRow)
+        return self._answer(statement, job_id, attempt)
+
+    def _answer(self, statement: TypedReturnsRows[JobRow], job_id: str, attempt: int) -> Job:
         row = self._session.scalars(statement).one_or_none()
         if row is None:
             raise _fenced(job_id, attempt)
         return to_job(row)
+
+
+def _owned_by(job_id: str, attempt: int) -> tuple[ColumnElement[bool], ...]:
+    return JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING
 
 
 def _fenced(job_id: str, attempt: int) -> FencedError:

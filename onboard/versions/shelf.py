@@ -13,12 +13,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from onboard.bases import file_digest
 from onboard.contract.card import render_card
 from onboard.contract.version_files import BASE, file_name
-from onboard.contract.versions import VersionDocument
+from onboard.contract.versions import PushedFiles, VersionDocument
 from onboard.data.hub import SCHEME
 from onboard.data.hub_deadline import ANSWER_SECONDS, within_deadline
 from onboard.domain.task import EmbeddingVersion
@@ -54,12 +54,11 @@ class Pushed:
     has_base: bool
     signed: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-compatible document."""
-        return {
-            "place": str(self.place), "commit": self.commit, "files": dict(self.files), "base": self.has_base,
-            "signed": self.signed,
-        }  # fmt: skip
+    def to_document(self) -> PushedFiles:
+        """Return what `push --json` prints besides the version."""
+        return PushedFiles(
+            place=str(self.place), commit=self.commit, files=dict(self.files), base=self.has_base, signed=self.signed
+        )
 
 
 def push(

@@ -50,7 +50,7 @@ def deliver(
         UnavailableError: the database cannot be reached.
     """
     names = [endpoint.name for endpoint in webhooks.endpoints]
-    with database.read() as session:
+    with database.glance() as session:
         if not OutboxRepository(session).has_work(names, GIVE_UP_SECONDS):
             return 0
     with database.write() as session:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from filelock import Timeout
 
+from onboard.contract.predictions import BulkRun
 from onboard.data.text_stream import BadRow
 from onboard.data.texts import TextRow
 from onboard.domain.prediction import Prediction
@@ -41,9 +42,9 @@ class BulkDone:
     found_shards: int
     added_shards: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document of `predict --json`."""
-        return {"output": self.output, **self.plan.summary(), "shards_before": self.found_shards}
+    def to_document(self) -> BulkRun:
+        """Return what `predict --json` prints."""
+        return BulkRun(output=self.output, shards_before=self.found_shards, **self.plan.summary())
 
 
 def predict_files(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
-from support.registry_samples import sample_spec
+from support.registry_samples import BLOCKED_SECONDS, sample_spec
 
 from onboard.domain.job import Job, JobState
 from onboard.errors import FencedError
@@ -101,3 +102,35 @@ def _claimed_at_once(claims: ClaimRepository, session: object, job: Job) -> Job:
     claimed = claims.claim("w1", ["default"])
     assert claimed is not None
     return claimed
+
+
+@pytest.mark.parametrize("write", ["an event", "a version"])
+def test_what_waits_for_the_end_of_an_attempt_is_fenced_by_it(database: Database, job: Job, write: str) -> None:
+    def late() -> None:
+        with database.write() as session:
+            claims = ClaimRepository(session)
+            if write == "an event":
+                claims.append(job.id, job.attempt, "note", "late")
+            else:
+                claims.hold(job.id, job.attempt)
+
+    with ThreadPoolExecutor(1) as pool:
+        with database.write() as session:
+            ClaimRepository(session).finish(job.id, job.attempt, JobState.FAILED, error={})
+            waits = pool.submit(late)
+            assert not wait([waits], BLOCKED_SECONDS).done
+        with pytest.raises(FencedError):
+            waits.result()
+
+
+def test_an_end_waits_for_whoever_holds_the_attempt(database: Database, job: Job) -> None:
+    def end() -> None:
+        with database.write() as session:
+            ClaimRepository(session).finish(job.id, job.attempt, JobState.FAILED, error={})
+
+    with ThreadPoolExecutor(1) as pool:
+        with database.write() as session:
+            assert ClaimRepository(session).hold(job.id, job.attempt).id == job.id
+            waits = pool.submit(end)
+            assert not wait([waits], BLOCKED_SECONDS).done
+        waits.result()
