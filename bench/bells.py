@@ -36,7 +36,7 @@ from onboard.broker.bells import NotABellError, fresh_bell, require_bell
 from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerRecord, WorkerState
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
@@ -186,7 +186,7 @@ def _counted(services: Services, name: str, dropped: int) -> int:
 
 def _job(services: Services, settings: Settings, folder: Path) -> JobState:
     """How a real job ends."""
-    request = Request(datasets(folder)[0], spec_of(settings.base, 0))
+    request = JobRequest(datasets(folder)[0], spec_of(settings.base, 0))
     job, _ = submit(services, CeleryDoorbell(settings), request)
 
     def ended() -> JobState | None:

@@ -40,7 +40,7 @@ from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import train as training
 from onboard.pipeline import tune as tuned
@@ -176,7 +176,7 @@ def _submit(services: Services, home: Path, task: str, count: int, tune: Any) ->
     rows.write_text("".join(json.dumps(row) + "\n" for row in opinions(count)), encoding="utf-8")
     alone = {"readout": "never"}  # embeddings are tuned and guarded
     spec = JobSpec(task, "", init="sst2", tune_hypernetwork=tune, base=services.settings.base, options=alone)
-    submit(services, MemoryDoorbell(), Request(read_dataset(rows, ReadOptions(suspects=False)), spec))
+    submit(services, MemoryDoorbell(), JobRequest(read_dataset(rows, ReadOptions(suspects=False)), spec))
 
 
 def _things(folder: Path, template: Path, base: Base, stage: Stage) -> int:

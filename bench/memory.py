@@ -29,7 +29,7 @@ from bench.harness.report import made_by, report
 from bench.harness.services import wait_until
 from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import Job, JobState
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
@@ -94,7 +94,7 @@ def measure(settings: Settings, folder: Path, jobs: int, pipeline: str) -> list[
     course, children = [], set()
     with closing(open_services(settings)) as services, running(fleet):
         for number in range(jobs):
-            request = Request(checked[number % len(checked)], spec_of(settings.base, number))
+            request = JobRequest(checked[number % len(checked)], spec_of(settings.base, number))
             job = _ended(services, submit(services, bell, request)[0])
             assert job.worker_pid is not None
             children.add(job.worker_pid)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.streams import say_no_more
 from onboard.domain.printable import one_line, printable, printable_json
 from onboard.errors import NotAllowedError, OnboardError
 
@@ -77,9 +77,11 @@ def say_warnings(document: Document) -> None:
 
 def say(message: str) -> None:
     """A line of progress or advice, on standard error, without what could steer a terminal."""
-    with suppress(OSError):  # nobody reads it, or its disk is full: no reason to leave the work undone
+    try:
         sys.stderr.write(printable(message.expandtabs()) + "\n")
         sys.stderr.flush()
+    except OSError:  # nobody reads it, or its disk is full: no reason to leave the work undone
+        say_no_more()
 
 
 def report_error(error: OnboardError, as_json: bool) -> int:

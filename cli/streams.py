@@ -46,6 +46,11 @@ def unwritable(error: OSError) -> StorageError | None:
     return StorageError("output-stream-failed", reason=os.strerror(error.errno))
 
 
+def say_no_more() -> None:
+    """Discard what is still written to standard error, which does not accept data."""
+    sys.stderr = io.StringIO()  # as above
+
+
 def _is_closed(descriptor: int) -> bool:
     try:
         os.fstat(descriptor)

@@ -13,7 +13,7 @@ from onboard.domain.counting import counted, size_text
 
 if TYPE_CHECKING:
     from cli.columns import Columns
-    from onboard.operations.backup.restore import Restored
+    from onboard.operations.backup.restore import RestoreResult
     from onboard.operations.gc import Garbage
 
 _DAMAGED, _REFUSED = 1, 4  # exit codes
@@ -119,7 +119,7 @@ def _freed(garbage: Garbage) -> Columns:
     return table(("would be deleted" if garbage.dry_run else "deleted", "count", "size"), rows)
 
 
-def _restored(restored: Restored) -> RestoredDocument:
+def _restored(restored: RestoreResult) -> RestoredDocument:
     manifest, loaded, copied = restored.manifest, restored.loaded, restored.artifacts
     return RestoredDocument.of(
         manifest, backup_revision=manifest.revision,
@@ -135,7 +135,7 @@ def _are(count: int, noun: str) -> str:
     return f"{counted(count, noun)} {'is' if count == 1 else 'are'}"
 
 
-def _told(restored: Restored) -> str:
+def _told(restored: RestoreResult) -> str:
     manifest, done, loaded = restored.manifest, restored.artifacts, restored.loaded
     waiting = loaded.unfinished.requeued
     lines = [

@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from onboard.bases import find_base, named_bases
-from onboard.client.document import Document
 from onboard.client.frames import as_files
+from onboard.client.json_object import JsonObject
 from onboard.client.service import not_ended, require_success
 from onboard.client.tasks import PublishedVersion, published
 from onboard.client.uploads import taking
 from onboard.contract.access import QuotaUse, SessionDocument, TokenCreated, TokenDocument
 from onboard.contract.changes import TaskLabel
 from onboard.contract.checks import CheckDocument
-from onboard.contract.document import Document as Contract
+from onboard.contract.document import Document
 from onboard.contract.jobs import Accepted, JobEventDocument, JobStatus
 from onboard.contract.versions import AliasMoveDocument, TaskDetail, VersionDocument
 from onboard.domain.addition import Addition
@@ -69,7 +69,7 @@ __all__ = ["Onboard"]
 
 _HERE: Final = "this machine"
 _WORKER_LOOK_SECONDS: Final = 10.0
-_Parsed = TypeVar("_Parsed", bound=Contract)
+_Parsed = TypeVar("_Parsed", bound=Document)
 
 
 def _on_standard_error(message: str) -> None:
@@ -169,13 +169,13 @@ class Onboard:
         """The labels of a task's newest rows. Raises NotFoundError."""
         return [part.parsed(TaskLabel) for part in self.labels_document(task).parts("labels")]
 
-    def labels_document(self, task: str) -> Document:
+    def labels_document(self, task: str) -> JsonObject:
         """The labels of a task's newest rows, as `onboard labels TASK --json` prints them. Raises NotFoundError."""
         from onboard.jobs.labels import list_labels
 
         return _document(list_labels(self.services, require_name(task)))
 
-    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> JsonObject:
         """Change labels, like `onboard labels TASK rename A B --json`. Raises the same errors as the command."""
         from onboard.jobs.labels import change_labels
 
@@ -226,7 +226,7 @@ class Onboard:
         last_event = 0
         while True:
             news = self.job(name, last_event)
-            events = Document.of(news.document, _HERE).parts("events")
+            events = JsonObject.of(news.document, _HERE).parts("events")
             for event in events:
                 last_event = event.read("id", int)
                 if on_event is not None:
@@ -241,7 +241,7 @@ class Onboard:
                 self.keep_served(str(news.document["queue"]))
             time.sleep(self.poll_seconds)
 
-    def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> Document:
+    def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> JsonObject:
         """A page of the worker log of a job; `next` is the cursor of the following page."""
         services = self.services
         return _document(logs.read_log(services.database, log_files(services.settings), job, attempt, cursor))
@@ -256,11 +256,11 @@ class Onboard:
         self._wake(queued.queue)
         return _brief(queued)
 
-    def open_jobs(self, most: int) -> Document:
+    def open_jobs(self, most: int) -> JsonObject:
         """Running jobs, and the `most` most urgent waiting ones."""
         return _document(status.open_jobs(self.services.database, most).to_json())
 
-    def queues(self) -> Document:
+    def queues(self) -> JsonObject:
         """All queues with their statistics."""
         return _document(status.queues(self.services.database).to_json())
 
@@ -269,7 +269,7 @@ class Onboard:
         control.set_paused(self.services.database, queue, paused)
         return None if paused else self._woken(queue)
 
-    def workers(self) -> Document:
+    def workers(self) -> JsonObject:
         """All workers with their current jobs."""
         return _document(status.workers(self.services.database).to_json())
 
@@ -285,7 +285,7 @@ class Onboard:
         *,
         max_jobs: int | None = None,
         max_bytes: int | None = None,
-    ) -> Document:
+    ) -> JsonObject:
         """Create a token; the result has its `secret`.
 
         Args:
@@ -303,7 +303,7 @@ class Onboard:
         token, secret = access.create_token(self.services.database, name, named, expires, limits)
         return _document(TokenCreated.of(token, secret=secret).to_json())
 
-    def set_quota(self, owner: str, limits: Mapping[str, int | None]) -> Document:
+    def set_quota(self, owner: str, limits: Mapping[str, int | None]) -> JsonObject:
         """Change limits of all tokens of a name: `max_jobs`, `max_bytes`; None lifts one.
 
         Raises:
@@ -312,25 +312,25 @@ class Onboard:
         """
         return _document(QuotaUse.of(access.set_quota(self.services.database, owner, limits)).to_json())
 
-    def tokens(self, include_ended: bool = False) -> list[Document]:
+    def tokens(self, include_ended: bool = False) -> list[JsonObject]:
         """Valid tokens, or all."""
         tokens = access.list_tokens(self.services.database, include_ended=include_ended)
         return [_document(TokenDocument.of(token).to_json()) for token in tokens]
 
-    def revoke_token(self, token: str) -> Document:
+    def revoke_token(self, token: str) -> JsonObject:
         """Revoke a token by id or name. Raises NotFoundError, ConflictError."""
         return _document(TokenDocument.of(access.revoke_token(self.services.database, token)).to_json())
 
-    def sessions(self) -> list[Document]:
+    def sessions(self) -> list[JsonObject]:
         """Signed-in browsers."""
         sessions = access.list_sessions(self.services.database)
         return [_document(SessionDocument.of(session).to_json()) for session in sessions]
 
-    def end_session(self, session: str) -> Document:
+    def end_session(self, session: str) -> JsonObject:
         """End a browser session by its id. Raises NotFoundError."""
         return _document(SessionDocument.of(access.end_session(self.services.database, session)).to_json())
 
-    def changes(self, limit: int, before: int | None = None) -> Document:
+    def changes(self, limit: int, before: int | None = None) -> JsonObject:
         """A page of the audit log, newest first, before an id; `next` is the id for the following page."""
         return _document(access.changes(self.services.database, limit, before))
 
@@ -406,11 +406,11 @@ class Onboard:
         """A task with its aliases. Raises NotFoundError."""
         return _parsed(describe.describe_task(self.services.database, require_name(task)), TaskDetail)
 
-    def map_document(self) -> Document:
+    def map_document(self) -> JsonObject:
         """The map of tasks, as printed by `onboard tasks map --json`. Raises DamagedError."""
         return _document(task_map.present_map(self.services))
 
-    def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> Document:
+    def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> JsonObject:
         """Delete a task permanently; returns the output of `onboard tasks delete --json`. Raises as in the client."""
         deleted = delete.delete_task(self.services, require_name(task), unlearning=unlearn, dry_run=dry_run)
         if not dry_run:
@@ -425,11 +425,11 @@ class Onboard:
         aliases = page.mapped("aliases", int)
         return [published(document, aliases) for document in page.parts("versions")]
 
-    def versions_page(self, task: str, limit: int, before: int | None = None) -> Document:
+    def versions_page(self, task: str, limit: int, before: int | None = None) -> JsonObject:
         """A page of `versions`, newest first, before a number, and the `aliases`. Raises NotFoundError."""
         return _document(describe.versions_page(self.services.database, require_name(task), limit, before))
 
-    def version_document(self, reference: str) -> Document:
+    def version_document(self, reference: str) -> JsonObject:
         """A version without its numbers, as printed by `onboard versions --json`. Raises NotFoundError."""
         (version,) = describe.resolve(self.services.database, reference)
         return _document(VersionDocument.of(version).to_json())
@@ -510,27 +510,27 @@ class Onboard:
         """Write the verified files of a version. Raises as `onboard.versions.fetch.fetch`."""
         return fetch.fetch(self.services, reference, Path(folder), bundle).files
 
-    def hypernetworks(self, base: str | None = None) -> Document:
+    def hypernetworks(self, base: str | None = None) -> JsonObject:
         """The hypernetworks of a base, given by name or digest; None means the default base. Raises NotFoundError."""
         return _document(line.list_hypernetworks(self.services.database, self._named(base)).to_json())
 
-    def hypernetwork_version(self, version: int, base: str | None = None) -> Document:
+    def hypernetwork_version(self, version: int, base: str | None = None) -> JsonObject:
         """A hypernetwork with the versions pinned to it and the guard's verdict. Raises NotFoundError."""
         return _document(line.show_hypernetwork(self.services.database, self._named(base), version).to_json())
 
-    def revert_hypernetwork(self, version: int, base: str | None = None) -> Document:
+    def revert_hypernetwork(self, version: int, base: str | None = None) -> JsonObject:
         """Make a hypernetwork the head again. Raises NotFoundError, ConflictError."""
         return _document(line.revert_hypernetwork(self.services.database, self._named(base), version).to_json())
 
-    def priors(self, base: str | None = None) -> Document:
+    def priors(self, base: str | None = None) -> JsonObject:
         """The priors of a base, and the contributions of earlier tasks. Raises NotFoundError."""
         return _document(prior_line.list_priors(self.services.database, self._named(base)).to_json())
 
-    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Document:
+    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> JsonObject:
         """A prior (None means the head) with the tasks that taught it. Raises NotFoundError."""
         return _document(prior_line.show_prior(self.services.database, self._named(base), form, version).to_json())
 
-    def bases(self, name: str | None = None) -> list[Document]:
+    def bases(self, name: str | None = None) -> list[JsonObject]:
         """Available bases, or the one with this name or folder. Raises NotFoundError."""
         from onboard.bases.documents import base_document
 
@@ -619,8 +619,8 @@ def _is_there(home: Path) -> bool:
         return True
 
 
-def _document(answer: Mapping[str, Any]) -> Document:
-    return Document.of(answer, _HERE)
+def _document(answer: Mapping[str, Any]) -> JsonObject:
+    return JsonObject.of(answer, _HERE)
 
 
 def _parsed(answer: Mapping[str, Any], kind: type[_Parsed]) -> _Parsed:

@@ -18,7 +18,7 @@ from onboard.broker.doorbell import CeleryDoorbell
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.errors import UnavailableError
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 
@@ -59,7 +59,7 @@ class Submitter(threading.Thread):
         self._ahead = ahead
         self._over = threading.Event()
         self._poison = SimpleQueue[str]() if poison is None else poison
-        self._asked: Request | None = None  # what it is not known of yet its result
+        self._asked: JobRequest | None = None  # what it is not known of yet its result
         self._number = 0  # of jobs that are no poison
         self.accepted: list[str] = []
         self.tried_again = 0
@@ -105,14 +105,14 @@ class Submitter(threading.Thread):
             what = self._poison.get_nowait()
             spec = JobSpec(task=f"{PREFIX}{what}", dataset="", base=self._settings.base)
             limit = HANG_LIMIT_SECONDS if what == "hangs" else None
-            self._asked = Request(checked[0], spec, key=uuid.uuid4().hex, time_limit_seconds=limit)
+            self._asked = JobRequest(checked[0], spec, key=uuid.uuid4().hex, time_limit_seconds=limit)
             return True
         if self._number < self._jobs and self._ahead(len(self.accepted)):
             spec = spec_of(self._settings.base, self._number)
-            self._asked = Request(checked[self._number % TASKS], spec, key=f"{self.name}-{self._number}")
+            self._asked = JobRequest(checked[self._number % TASKS], spec, key=f"{self.name}-{self._number}")
         return self._asked is not None
 
-    def _submit(self, bell: CeleryDoorbell, request: Request) -> str | None:
+    def _submit(self, bell: CeleryDoorbell, request: JobRequest) -> str | None:
         """The job's id; None when it was not heard whether it was accepted."""
         services: Services | None = None
         try:

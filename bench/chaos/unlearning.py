@@ -31,7 +31,7 @@ from bench.harness.services import wait_until
 from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobSpec, JobState, Stage
 from onboard.errors import UnavailableError
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.registry.deleting import DeletingRepository
 from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
@@ -87,7 +87,7 @@ def _learn(services: Services, settings: Settings, folder: Path, fleet: Fleet) -
     for number, (task, init) in enumerate(LEARNED):
         spec = JobSpec(task, "", init=init, tune_hypernetwork="never", base=settings.base, seed=number)
         spec = replace(spec, options={"readout": "never"})  # a readout alone descends from no task
-        submit(services, bell, Request(checked[number], spec))
+        submit(services, bell, JobRequest(checked[number], spec))
         _wait(services, fleet, lambda services: not _open(services), f"{task} to be learned")
 
 

@@ -48,7 +48,7 @@ from onboard.broker.doorbell import CeleryDoorbell
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.domain.job import JobSpec, JobState, new_job_id
 from onboard.domain.worker import WorkerState
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.registry.jobs import JobRepository
 from onboard.registry.schema import upgrade
 from onboard.registry.services import Services, open_services
@@ -238,7 +238,7 @@ class Installation:
     def _submit(self, task: str, owner: str, stages: dict[str, float], tuning: dict[str, Any] | None = None) -> str:
         options = {"sleep": stages, **({} if tuning is None else {"tuning": tuning})}
         spec = JobSpec(task=task, dataset="", base=self._services.settings.base, options=options)
-        job, _ = submit(self._services, self._bell, Request(self._checked, spec, owner=owner))
+        job, _ = submit(self._services, self._bell, JobRequest(self._checked, spec, owner=owner))
         return job.id
 
     def _drain(self) -> None:

@@ -17,7 +17,7 @@ from bench.heldout.material import Cell, LoadedBase
 from onboard.domain.job import Job, JobSpec, Stage
 from onboard.domain.task import EmbeddingVersion, words_in_order
 from onboard.hypernetworks.engines import engine_at
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.model.batched import log_probabilities
 from onboard.pipeline import run as pipeline
 from onboard.pipeline.attempt import Attempt
@@ -98,7 +98,7 @@ def opened_home(home: Path, place: LoadedBase) -> Iterator[Services]:
 def claimed(services: Services, cell: Cell, **asked: Any) -> Job:
     """The rows of a cell submitted with what else is asked, and the job taken as a worker takes it."""
     spec = JobSpec(task=cell.task, dataset="", base=services.settings.base, seed=cell.draw, **asked)
-    submit(services, MemoryDoorbell(), Request(cell.checked, spec))
+    submit(services, MemoryDoorbell(), JobRequest(cell.checked, spec))
     with services.database.write() as session:
         job = ClaimRepository(session).claim("bench", ["default"], lease_seconds=_LEASE_SECONDS)
     assert job is not None

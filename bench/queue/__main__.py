@@ -34,7 +34,7 @@ from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.domain.worker import WorkerState
 from onboard.jobs.status import queues
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.operations.processes import host_name
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
@@ -136,7 +136,7 @@ class LongQueue:
     def submit(self) -> None:
         """The use case with checked rows, whose snapshot is stored already."""
         spec = JobSpec(task="told", dataset="", base=self._services.settings.base)
-        submit(self._services, self._bell, Request(self._checked, spec))
+        submit(self._services, self._bell, JobRequest(self._checked, spec))
 
     def claim(self) -> None:
         """One claim; the job stays claimed."""

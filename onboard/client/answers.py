@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.client.problems import error_of
 from onboard.contract.document import read
 from onboard.contract.embedding_file import embedding_digest, read_facts, unpack_embedding
@@ -142,7 +142,7 @@ def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> 
     )
 
 
-def prediction_of(document: Document) -> Prediction:
+def prediction_of(document: JsonObject) -> Prediction:
     """Read a prediction. Services of earlier releases omit `weak` and probabilities. Raises AnswerError."""
     parsed = read(PredictionDocument, {"weak": False, **document}, document.place)
     shares = parsed.probabilities or ()
@@ -152,7 +152,7 @@ def prediction_of(document: Document) -> Prediction:
     )  # fmt: skip
 
 
-def outcome_of(document: Document) -> Outcome:
+def outcome_of(document: JsonObject) -> Outcome:
     """Read a prediction, or the error in its place. Raises AnswerError."""
     if document.get("error") is None:
         return prediction_of(document)

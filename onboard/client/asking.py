@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from onboard.client.connection import PATIENCE_SECONDS, Way, document_of, pause_after
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.client.problems import in_commands
 from onboard.client.steps import Request, Steps, Stream, operation
 from onboard.client.uploads import Upload
@@ -16,7 +16,7 @@ from onboard.domain.limits import MAX_PAGE
 from onboard.errors import UnavailableError
 
 
-def get(path: str, **params: Any) -> Steps[Document]:
+def get(path: str, **params: Any) -> Steps[JsonObject]:
     """Return the JSON document at a path of the service. Parameters that are None are omitted."""
     given = {name: value for name, value in params.items() if value is not None}
     return document_of((yield Request("GET", path, repeatable=True, build=lambda: {"params": given})))
@@ -29,7 +29,7 @@ def send(
     *,
     repeatable: bool = False,
     timeout_seconds: float | None = None,
-) -> Steps[Document]:
+) -> Steps[JsonObject]:
     """Return the JSON response to a change, or an empty document."""
     build = dict if body is None else lambda: {"json": body}
     return document_of((yield Request(method, path, repeatable, timeout_seconds=timeout_seconds, build=build)))
@@ -41,9 +41,9 @@ def text(path: str) -> Steps[str]:
     return str(response.text)
 
 
-def pages(path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[list[Document]]:
+def pages(path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[list[JsonObject]]:
     """Return the pages of a list; see `Asking.pages`."""
-    found: list[Document] = []
+    found: list[JsonObject] = []
     while most > 0:
         page = yield from get(path, **params, limit=min(most, MAX_PAGE))
         found.append(page)
@@ -54,14 +54,14 @@ def pages(path: str, entries: str, most: int = sys.maxsize, **params: Any) -> St
     return found
 
 
-def upload(path: str, uploaded: Upload, headers: Mapping[str, str] | None = None) -> Steps[Document]:
+def upload(path: str, uploaded: Upload, headers: Mapping[str, str] | None = None) -> Steps[JsonObject]:
     """Return the JSON response to an upload."""
     with uploaded.opened() as build:
         response = yield Request("POST", path, True, headers or {}, PATIENCE_SECONDS, build=build)
     document = document_of(response)
     if "warnings" not in document:
         return document
-    return Document.of({**document, "warnings": in_commands(document.parts("warnings"))}, document.place)
+    return JsonObject.of({**document, "warnings": in_commands(document.parts("warnings"))}, document.place)
 
 
 def download(path: str, target: IO[bytes], attempts: int) -> Steps[str]:
@@ -96,7 +96,7 @@ class Asking:
         def _connection(self) -> Way: ...
 
     @operation
-    def get(self, /, path: str, **params: Any) -> Steps[Document]:
+    def get(self, /, path: str, **params: Any) -> Steps[JsonObject]:
         """Return the JSON document at a path of the service. Parameters that are None are omitted."""
         return get(path, **params)
 
@@ -109,7 +109,7 @@ class Asking:
         *,
         repeatable: bool = False,
         timeout_seconds: float | None = None,
-    ) -> Steps[Document]:
+    ) -> Steps[JsonObject]:
         """Return the JSON response to a change, or an empty document."""
         return send(method, path, body, repeatable=repeatable, timeout_seconds=timeout_seconds)
 
@@ -119,7 +119,7 @@ class Asking:
         return text(path)
 
     @operation
-    def pages(self, /, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[Iterator[Document]]:
+    def pages(self, /, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[Iterator[JsonObject]]:
         """Return the pages of a list, until its end or a maximum.
 
         Args:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypedDict, TypeVar
 import httpx
 
 from onboard import __version__
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.client.problems import is_certificate_error, problem_of, unreachable
 from onboard.client.steps import Once, Request, Step, Steps, Stream, Wait
 from onboard.domain.untrusted_json import parse_json
@@ -277,7 +277,7 @@ def require_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def document_of(response: httpx.Response) -> Document:
+def document_of(response: httpx.Response) -> JsonObject:
     """Return the JSON object of a response; an empty one for an empty response.
 
     Raises:
@@ -285,14 +285,14 @@ def document_of(response: httpx.Response) -> Document:
     """
     place = response.request.url.host
     if response.status_code == httpx.codes.NO_CONTENT:
-        return Document.of({}, place)
+        return JsonObject.of({}, place)
     try:
         document = parse_json(response.content)
     except ValueError as error:
         raise UnavailableError("answer-not-json", place=place) from error
     if not isinstance(document, dict):
         raise UnavailableError("answer-not-object", place=place)
-    return Document.of(document, place)
+    return JsonObject.of(document, place)
 
 
 def _require_token(token: str) -> str:

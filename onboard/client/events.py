@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.client.problems import event_in_commands
 from onboard.contract.jobs import JobEventDocument
 from onboard.domain.untrusted_json import parse_json
@@ -30,7 +30,7 @@ class EventReader:
         if line.startswith("data:"):
             self._data.append(line.removeprefix("data:").removeprefix(" "))
         elif not line and self._data:
-            document = Document.of(_object("\n".join(self._data)), self._place)
+            document = JsonObject.of(_object("\n".join(self._data)), self._place)
             self._data = []
             if "id" in document and "message" in document:
                 return [event_in_commands(document).parsed(JobEventDocument)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from onboard.client.asking import Asking, get, pages, send
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.client.problems import job_in_commands
 from onboard.client.steps import Steps, operation
 from onboard.domain.access import read_scopes, sorted_scopes
@@ -29,24 +29,24 @@ class Operations(Asking):
     @operation
     def job_documents(
         self, states: Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
-    ) -> Steps[list[Document]]:
+    ) -> Steps[list[JsonObject]]:
         """Return jobs in these states or in all, newest first or in the order of `sort`."""
         return job_documents(states, task, limit, sort)
 
     @operation
-    def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> Steps[Document]:
+    def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> Steps[JsonObject]:
         """Return a page of the worker log of a job; `next` is the cursor of the following page. Needs the scope ops."""
         part = yield from get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
         part.read("state", JobState)  # validates the state, which callers that follow a log need
         return job_in_commands(part)
 
     @operation
-    def open_jobs(self, most: int) -> Steps[Document]:
+    def open_jobs(self, most: int) -> Steps[JsonObject]:
         """Return running jobs, and the `most` most urgent waiting ones."""
         return get("/v1/queue/jobs", limit=most)
 
     @operation
-    def queues(self) -> Steps[Document]:
+    def queues(self) -> Steps[JsonObject]:
         """Return all queues with their statistics."""
         return get("/v1/queue")
 
@@ -61,7 +61,7 @@ class Operations(Asking):
         return answer.given("warning", str)
 
     @operation
-    def workers(self) -> Steps[Document]:
+    def workers(self) -> Steps[JsonObject]:
         """Return all workers with their current jobs."""
         return get("/v1/workers")
 
@@ -79,7 +79,7 @@ class Operations(Asking):
         *,
         max_jobs: int | None = None,
         max_bytes: int | None = None,
-    ) -> Steps[Document]:
+    ) -> Steps[JsonObject]:
         """Create a token; the result contains its `secret`. Needs the scope admin.
 
         Args:
@@ -102,7 +102,7 @@ class Operations(Asking):
         return send("POST", "/v1/tokens", body)
 
     @operation
-    def set_quota(self, owner: str, limits: Mapping[str, int | None]) -> Steps[Document]:
+    def set_quota(self, owner: str, limits: Mapping[str, int | None]) -> Steps[JsonObject]:
         """Change limits of all tokens of a name. Needs the scope admin.
 
         Args:
@@ -119,35 +119,35 @@ class Operations(Asking):
         return send("PATCH", f"/v1/quotas/{quote(owner, safe='')}", dict(limits))
 
     @operation
-    def tokens(self, include_ended: bool = False) -> Steps[list[Document]]:
+    def tokens(self, include_ended: bool = False) -> Steps[list[JsonObject]]:
         """Return valid tokens, or all. Needs the scope admin."""
         return list((yield from get("/v1/tokens", all=include_ended)).parts("tokens"))
 
     @operation
-    def revoke_token(self, token: str) -> Steps[Document]:
+    def revoke_token(self, token: str) -> Steps[JsonObject]:
         """Revoke a token by id or name. Needs the scope admin. Raises NotFoundError, ConflictError."""
         return send("DELETE", f"/v1/tokens/{quote(token, safe='')}")
 
     @operation
-    def sessions(self) -> Steps[list[Document]]:
+    def sessions(self) -> Steps[list[JsonObject]]:
         """Return signed-in browsers. Needs the scope admin."""
         return list((yield from get("/v1/sessions")).parts("sessions"))
 
     @operation
-    def end_session(self, session: str) -> Steps[Document]:
+    def end_session(self, session: str) -> Steps[JsonObject]:
         """End a browser session by its id. Needs the scope admin. Raises NotFoundError."""
         return send("DELETE", f"/v1/sessions/{quote(session, safe='')}")
 
     @operation
-    def changes(self, limit: int, before: int | None = None) -> Steps[Document]:
+    def changes(self, limit: int, before: int | None = None) -> Steps[JsonObject]:
         """Return a page of the audit log, newest first, before an id; `next` is the id for the following page."""
         cursor = None if before is None else str(before)
         fetched = yield from pages("/v1/audit", "changes", limit, cursor=cursor)
         changes = [change for page in fetched for change in page.parts("changes")]
-        return Document.of({"changes": changes, "next": fetched[-1]["next"]}, fetched[-1].place)
+        return JsonObject.of({"changes": changes, "next": fetched[-1]["next"]}, fetched[-1].place)
 
 
-def job_documents(states: Sequence[str], task: str | None, limit: int, sort: str) -> Steps[list[Document]]:
+def job_documents(states: Sequence[str], task: str | None, limit: int, sort: str) -> Steps[list[JsonObject]]:
     """See `Operations.job_documents`."""
     order = None if sort == "newest" else sort  # services of earlier releases only support this order
     found = yield from pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task, sort=order)

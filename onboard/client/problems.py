@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpx
 
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.domain.job_remedies import reworded_event, reworded_job
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import (
@@ -43,7 +43,7 @@ def problem_of(response: httpx.Response) -> OnboardError:
     return _error_of(document, status, message)
 
 
-def error_of(document: Document) -> OnboardError:
+def error_of(document: JsonObject) -> OnboardError:
     """Return the error of a problem within a response. Raises AnswerError."""
     return _error_of(document, document.read("status", int), document.read("detail", str))
 
@@ -70,14 +70,14 @@ def in_commands(findings: Sequence[Any]) -> list[dict[str, Any]]:
     return [_in_commands(finding) for finding in findings if isinstance(finding, dict)]
 
 
-def job_in_commands(job: Document) -> Document:
+def job_in_commands(job: JsonObject) -> JsonObject:
     """Return a job's document with its remedies as commands."""
-    return Document.of(reworded_job(job, _in_commands), job.place)
+    return JsonObject.of(reworded_job(job, _in_commands), job.place)
 
 
-def event_in_commands(event: Document) -> Document:
+def event_in_commands(event: JsonObject) -> JsonObject:
     """Return one line of a job's log with the remedy of its error as a command."""
-    return Document.of(reworded_event(event, _in_commands), event.place)
+    return JsonObject.of(reworded_event(event, _in_commands), event.place)
 
 
 def _in_commands(part: Mapping[str, Any]) -> dict[str, Any]:

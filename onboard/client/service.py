@@ -15,10 +15,10 @@ from onboard.client.asking import get, send, text, upload
 from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
 from onboard.client.connection import AsyncConnection, AsyncPatience, Connection, Patience, require_private
-from onboard.client.document import Document
 from onboard.client.events import EventReader
 from onboard.client.fetching import Fetcher
 from onboard.client.frames import as_files
+from onboard.client.json_object import JsonObject
 from onboard.client.operations import Operations, job_documents
 from onboard.client.predictions import PredictionOperations
 from onboard.client.problems import job_in_commands
@@ -373,7 +373,7 @@ def events_after(job: str, since: int, host: str, hear: Callable[[JobEventDocume
     return event_lines(job, since, lambda line: any(map(hear, reader.events(line))))
 
 
-def _job(job: str, since: int | None = None) -> Steps[Document]:
+def _job(job: str, since: int | None = None) -> Steps[JsonObject]:
     return job_in_commands((yield from get(f"/v1/jobs/{quote(job, safe='')}", since=since)))
 
 

@@ -10,8 +10,8 @@ from pydantic import PrivateAttr
 
 from onboard.client.asking import get, send, upload
 from onboard.client.connection import PATIENCE_SECONDS
-from onboard.client.document import Document
 from onboard.client.frames import as_files
+from onboard.client.json_object import JsonObject
 from onboard.client.steps import Steps, operation
 from onboard.client.uploads import Upload
 from onboard.client.versions import Versions, change_labels, task_documents, versions_page
@@ -154,7 +154,7 @@ class Tasks(Versions):
 
     def _on_rows(
         self, path: str, dataset: Any, task: str, text_field: str | Sequence[str], options: Mapping[str, Any]
-    ) -> Steps[Document]:
+    ) -> Steps[JsonObject]:
         """Return the response to an uploaded file of labeled rows."""
         fields = {"dataset": dataset, "task": task, "text_field": text_field, **options}  # a frame needs a name
         words = nullcontext() if self.in_commands else speaking_of_arguments()
@@ -197,7 +197,7 @@ def _changed(task: str, change: LabelChange, fast: bool = False) -> Steps[Change
     return (yield from change_labels(task, change, fast=fast)).parsed(ChangedLabels)
 
 
-def published(document: Document, aliases: Mapping[str, int]) -> PublishedVersion:
+def published(document: JsonObject, aliases: Mapping[str, int]) -> PublishedVersion:
     """Return a version with its aliases, selected from all aliases of its task. Raises AnswerError."""
     version = document.parsed(PublishedVersion)
     version._aliases = tuple(sorted(alias for alias, number in aliases.items() if number == version.version))

@@ -12,7 +12,7 @@ from onboard.client.answers import Pins
 from onboard.client.asking import Asking, get, pages, send, text
 from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.connection import PATIENCE_SECONDS
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.client.steps import Steps, operation
 from onboard.contract.drift import DriftDocument
 from onboard.contract.versions import AliasMoveDocument
@@ -31,17 +31,17 @@ class Versions(Asking):
     """Tasks, their versions, aliases and pins."""
 
     @operation
-    def task_documents(self, search: TaskSearch) -> Steps[list[Document]]:
+    def task_documents(self, search: TaskSearch) -> Steps[list[JsonObject]]:
         """Return matching tasks by name, with their latest versions."""
         return task_documents(search)
 
     @operation
-    def task_document(self, task: str) -> Steps[Document]:
+    def task_document(self, task: str) -> Steps[JsonObject]:
         """Return a task with its latest version and aliases. Raises NotFoundError."""
         return get(f"/v1/tasks/{require_name(task)}")
 
     @operation
-    def versions_page(self, task: str, limit: int, before: int | None = None) -> Steps[Document]:
+    def versions_page(self, task: str, limit: int, before: int | None = None) -> Steps[JsonObject]:
         """Return a page of `versions`, newest first, before a number, and the `aliases`. Raises NotFoundError."""
         return versions_page(task, limit, before)
 
@@ -55,7 +55,7 @@ class Versions(Asking):
         return document.given("names", list) or ()
 
     @operation
-    def map_document(self) -> Steps[Document]:
+    def map_document(self) -> Steps[JsonObject]:
         """Return the map of tasks, as printed by `onboard tasks map --json`. Raises AnswerError."""
         document = yield from get("/map.json")
         for task in document.parts("tasks"):
@@ -122,7 +122,7 @@ class Versions(Asking):
         return (yield from get(f"/v1/tasks/{named.task}/drift", ref=named.ref)).parsed(DriftDocument)
 
     @operation
-    def labels_document(self, task: str) -> Steps[Document]:
+    def labels_document(self, task: str) -> Steps[JsonObject]:
         """Return the labels of a task's newest rows, as printed by `onboard labels TASK --json`.
 
         Raises NotFoundError.
@@ -130,12 +130,12 @@ class Versions(Asking):
         return get(f"/v1/tasks/{require_name(task)}/labels")
 
     @operation
-    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Steps[Document]:
+    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Steps[JsonObject]:
         """Change labels, like `onboard labels TASK rename A B --json`. Raises the same errors as the command."""
         return change_labels(task, asked, fast=fast)
 
     @operation
-    def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> Steps[Document]:
+    def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> Steps[JsonObject]:
         """Delete a task permanently; returns the output of `onboard tasks delete --json`. Needs the scope admin.
 
         Args:
@@ -156,7 +156,7 @@ class Versions(Asking):
         return document
 
     @operation
-    def version_document(self, reference: str | Reference) -> Steps[Document]:
+    def version_document(self, reference: str | Reference) -> Steps[JsonObject]:
         """Return a version without its numbers, as printed by `onboard versions --json`. Raises NotFoundError."""
         return version_document(reference)
 
@@ -192,35 +192,35 @@ class Versions(Asking):
         return (yield from download_weights(resolved, document.read("artifact", str)))
 
     @operation
-    def hypernetworks(self, base: str | None = None) -> Steps[Document]:
+    def hypernetworks(self, base: str | None = None) -> Steps[JsonObject]:
         """Return the hypernetworks of a base by name or digest; None means the default base. Raises NotFoundError."""
         return (yield from get("/v1/hypernetworks", base=(yield from _digest(base))))
 
     @operation
-    def hypernetwork_version(self, version: int, base: str | None = None) -> Steps[Document]:
+    def hypernetwork_version(self, version: int, base: str | None = None) -> Steps[JsonObject]:
         """Return a hypernetwork with the versions pinned to it and the guard's verdict. Raises NotFoundError."""
         return (yield from get(f"/v1/hypernetworks/{version}", base=(yield from _digest(base))))
 
     @operation
-    def revert_hypernetwork(self, version: int, base: str | None = None) -> Steps[Document]:
+    def revert_hypernetwork(self, version: int, base: str | None = None) -> Steps[JsonObject]:
         """Make a hypernetwork the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
         digest = yield from _digest(base)
         path = f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}"
         return (yield from send("POST", path))
 
     @operation
-    def priors(self, base: str | None = None) -> Steps[Document]:
+    def priors(self, base: str | None = None) -> Steps[JsonObject]:
         """Return the priors of a base, and the contributions of earlier tasks. Raises NotFoundError."""
         return (yield from get("/v1/priors", base=(yield from _digest(base))))
 
     @operation
-    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Steps[Document]:
+    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Steps[JsonObject]:
         """Return a prior (None means the head) with the tasks that contributed to it. Raises NotFoundError."""
         digest = yield from _digest(base)
         return (yield from get(f"/v1/priors/{form}", version=version, base=digest))
 
     @operation
-    def bases(self, name: str | None = None) -> Steps[list[Document]]:
+    def bases(self, name: str | None = None) -> Steps[list[JsonObject]]:
         """Return available bases, or the one with this name. Raises NotFoundError."""
         return bases(name)
 
@@ -262,22 +262,22 @@ class Versions(Asking):
         return download_hypernetwork(pins, Path(path), self._connection.attempts)
 
 
-def task_documents(search: TaskSearch) -> Steps[list[Document]]:
+def task_documents(search: TaskSearch) -> Steps[list[JsonObject]]:
     """See `Versions.task_documents`."""
     found = yield from pages("/v1/tasks", "tasks", **asdict(search))
     return [task for page in found for task in page.parts("tasks")]
 
 
-def versions_page(task: str, limit: int, before: int | None) -> Steps[Document]:
+def versions_page(task: str, limit: int, before: int | None) -> Steps[JsonObject]:
     """See `Versions.versions_page`."""
     cursor = None if before is None else str(before)
     found = yield from pages(f"/v1/tasks/{require_name(task)}/versions", "versions", limit, cursor=cursor)
     # each page is in ascending order, and the newest page comes first
     versions = [version for page in reversed(found) for version in page.parts("versions")]
-    return Document.of({**found[-1], "versions": versions}, found[-1].place)
+    return JsonObject.of({**found[-1], "versions": versions}, found[-1].place)
 
 
-def change_labels(task: str, asked: LabelChange, *, fast: bool = False) -> Steps[Document]:
+def change_labels(task: str, asked: LabelChange, *, fast: bool = False) -> Steps[JsonObject]:
     """See `Versions.change_labels`."""
     body: dict[str, Any] = {"action": asked.action, "labels": list(asked.labels)}
     body |= {} if asked.to is None else {"to": asked.to}
@@ -286,7 +286,7 @@ def change_labels(task: str, asked: LabelChange, *, fast: bool = False) -> Steps
     return send("POST", f"/v1/tasks/{require_name(task)}/labels", body, timeout_seconds=PATIENCE_SECONDS)
 
 
-def version_document(reference: str | Reference) -> Steps[Document]:
+def version_document(reference: str | Reference) -> Steps[JsonObject]:
     """See `Versions.version_document`."""
     asked = Reference.parse(reference) if isinstance(reference, str) else reference
     document = yield from get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
@@ -294,7 +294,7 @@ def version_document(reference: str | Reference) -> Steps[Document]:
     return document
 
 
-def bases(name: str | None) -> Steps[list[Document]]:
+def bases(name: str | None) -> Steps[list[JsonObject]]:
     """See `Versions.bases`."""
     found = list((yield from get("/v1/bases", name=name)).parts("bases"))
     if name is not None and not found:

@@ -16,7 +16,7 @@ from onboard.domain.label_set import all_labels
 from onboard.domain.task import label_keys
 from onboard.errors import ConflictError
 from onboard.jobs.standing import Standing, standing, until_unmoved
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.registry.jobs import JobRepository
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Queueing:
-    """How a job is queued; see `onboard.jobs.request.Request`."""
+    """How a job is queued; see `onboard.jobs.request.JobRequest`."""
 
     queue: str = "default"
     priority: int = 0
@@ -138,7 +138,7 @@ def queue_change(
         stands.require_present_base()
         done = made(stands, stands.dataset(services))
         spec = _spec(stands, done)
-        request = Request(
+        request = JobRequest(
             Checked(done.amended.dataset, report_of(
                 done.amended.dataset, done.source, done.amended.findings, _words(spec.base), spec.seed
             )),

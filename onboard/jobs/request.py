@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class JobRequest:
     """A checked dataset and the requested job.
 
     Args:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onboard.data.read import Checked, ReadOptions
     from onboard.domain.hub_terms import HubTerms
     from onboard.jobs.pace import Pace
-    from onboard.jobs.submit import Request
+    from onboard.jobs.submit import JobRequest
 
 # Fields that decide how rows are read, that the job's spec has, or that only the queue needs. All other fields of a
 # submission are options of the job, under the same name.
@@ -123,7 +123,7 @@ def _estimated(submission: Submission, checked: Checked, report: Mapping[str, An
 
 def prepare(
     submission: Submission, default_base: str, *, owner: str | None = None, outside: Outside | None = None
-) -> Request:
+) -> JobRequest:
     """Read and check the dataset of a submission, for `onboard.jobs.submit.submit`.
 
     Args:
@@ -134,11 +134,11 @@ def prepare(
         DatasetError, InputError: see `onboard.data.read.read_dataset`.
         NotFoundError, DamagedError: the base does not exist, or its tokenizer cannot be read.
     """
-    from onboard.jobs.submit import Request
+    from onboard.jobs.submit import JobRequest
 
     spec = job_spec(submission, default_base)
     options = _read_options(submission, outside, **_tokens(spec.base))
-    return Request(
+    return JobRequest(
         _read(submission, options), spec, submission.queue, submission.priority, submission.key,
         submission.time_limit, owner,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.jobs.methods import as_queued, require_method
-from onboard.jobs.request import Request as Request
+from onboard.jobs.request import JobRequest as JobRequest
 from onboard.jobs.room import require_room
 from onboard.jobs.superset import as_addition
 from onboard.registry.jobs import JobRepository
@@ -38,7 +38,7 @@ _WITHOUT_NAME = (InitKind.AUTO, InitKind.RANDOM, InitKind.MEAN)
 
 
 def submit(
-    services: Services, doorbell: Doorbell, request: Request, accepted: Callable[[], object] = lambda: None
+    services: Services, doorbell: Doorbell, request: JobRequest, accepted: Callable[[], object] = lambda: None
 ) -> tuple[Job, str | None]:
     """Queue the job and wake a worker; if the wake-up is lost, the reconciler repeats it.
 

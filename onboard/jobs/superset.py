@@ -16,11 +16,11 @@ from onboard.registry.snapshots import SnapshotRepository
 
 if TYPE_CHECKING:
     from onboard.domain.job import Job
-    from onboard.jobs.request import Request
+    from onboard.jobs.request import JobRequest
     from onboard.registry.services import Services
 
 
-def as_addition(services: Services, request: Request) -> tuple[Request, str | None]:
+def as_addition(services: Services, request: JobRequest) -> tuple[JobRequest, str | None]:
     """Return the request, marked as an addition if it is one, and a message about it; otherwise unchanged, and None.
 
     Args:

@@ -18,7 +18,7 @@ from cli.options import check_options, submit_options
 from onboard.api.forms import described, form_of
 from onboard.client import Onboard
 from onboard.client.asking import upload
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.client.steps import Steps, operation
 from onboard.client.uploads import Upload, taking
 from onboard.domain.submission import Option, Submission, asked, table
@@ -85,7 +85,7 @@ def client(tmp_path: Path) -> Iterator[tuple[Any, list[bytes]]]:
     class Other(Onboard):
         @operation
         @taking(Copy)
-        def order(self, submission: Copy) -> Steps[Document]:
+        def order(self, submission: Copy) -> Steps[JsonObject]:
             return (yield from upload("/v1/jobs", Upload.of(submission)))
 
     with Other("https://service", "onb_x", cache=tmp_path, transport=httpx.MockTransport(answer)) as other:

@@ -51,17 +51,17 @@ def test_what_is_refused_is_not_queued_and_rings_no_bell(desk: Desk) -> None:
 def test_the_job_is_safe_when_the_broker_is_away(desk: Desk, tiny_services: Services) -> None:
     from onboard.data.read import read_dataset
     from onboard.domain.job import JobSpec
-    from onboard.jobs.submit import Request, submit
+    from onboard.jobs.submit import JobRequest, submit
 
     path = desk.folder / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in opinions(10)), encoding="utf-8")
     spec = JobSpec(task="mood", dataset="", base=tiny_services.settings.base)
-    job, warning = submit(tiny_services, MemoryDoorbell(broken=True), Request(read_dataset(path), spec))
+    job, warning = submit(tiny_services, MemoryDoorbell(broken=True), JobRequest(read_dataset(path), spec))
     assert warning
     assert desk.job(job.id).state is JobState.QUEUED
     bell = MemoryDoorbell()
-    again, unserved = submit(tiny_services, bell, Request(read_dataset(path), spec, key="k", queue="other"))
-    same, _ = submit(tiny_services, bell, Request(read_dataset(path), spec, key="k", queue="other"))
+    again, unserved = submit(tiny_services, bell, JobRequest(read_dataset(path), spec, key="k", queue="other"))
+    same, _ = submit(tiny_services, bell, JobRequest(read_dataset(path), spec, key="k", queue="other"))
     assert again.id == same.id
     assert (unserved or "").startswith("No worker has ever served the queue 'other' yet")
     assert bell.rung == {"other": 2}

@@ -13,5 +13,6 @@ def forget_settings(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Unset every setting of whoever runs the tests; a home and secrets would lie in `folder`, where there are none."""
     for field in Settings.model_fields:
         monkeypatch.delenv(f"ONBOARD_{field.upper()}", raising=False)
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # of images: a user's shell has buffers that can fail late
     monkeypatch.setenv("ONBOARD_HOME", str(folder / "home"))
     monkeypatch.setenv("ONBOARD_SECRETS_DIR", str(folder / "no-secrets"))

@@ -11,7 +11,7 @@ from onboard.bases import Base
 from onboard.domain.job import Job, Stage
 from onboard.domain.worker import WorkerState
 from onboard.operations.access import create_token, offer_code, revoke_token, sign_in
-from onboard.operations.backup.restore import NOTHING, Restored, restore
+from onboard.operations.backup.restore import NOTHING, RestoreResult, restore
 from onboard.operations.gc import collect_garbage
 from onboard.registry import dump
 from onboard.registry.aliases import AliasRepository
@@ -148,7 +148,7 @@ def answers(services: Services) -> list[tuple[Any, int, list[float]]]:
     ]
 
 
-def restored_into(empty: Empty, source: str | Path, going_on: GoingOn = NOTHING) -> Restored:
+def restored_into(empty: Empty, source: str | Path, going_on: GoingOn = NOTHING) -> RestoreResult:
     return restore(empty.settings, str(source), quiet, going_on)
 
 

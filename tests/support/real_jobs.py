@@ -16,7 +16,7 @@ from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec, JobState
 from onboard.domain.progress import Progress
 from onboard.domain.task import EmbeddingVersion
-from onboard.jobs.submit import Request, submit
+from onboard.jobs.submit import JobRequest, submit
 from onboard.pipeline import run as pipeline
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
@@ -72,7 +72,7 @@ class Desk:
             options=among | ({"method_setting": of_method} if of_method else {}),
             **{"tune_hypernetwork": "never", **spec},
         )  # fmt: skip
-        return submit(self.services, MemoryDoorbell(), Request(checked, asked, key=key))[0]
+        return submit(self.services, MemoryDoorbell(), JobRequest(checked, asked, key=key))[0]
 
     def claim(self, pid: int = 1) -> Job:
         with self.services.database.write() as session:

@@ -22,7 +22,7 @@ NOTHING: Final = GoingOn()
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreResult:
     """The result of a restore.
 
     Args:
@@ -36,7 +36,7 @@ class Restored:
     bases: list[dict[str, Any]]
 
 
-def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOTHING) -> Restored:
+def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOTHING) -> RestoreResult:
     """Restore a backup into an empty service. The whole backup is checked before anything is written.
 
     Artifacts are copied first, then all rows are inserted in one transaction. An interrupted restore can be repeated.
@@ -70,7 +70,7 @@ def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOT
         ]
         loaded = load(url, manifest.revision, contents, going_on, manifest.created_at)
     bases = [{**base.to_json(), "folder": _folder_of(base.digest, settings.base)} for base in manifest.bases]
-    return Restored(manifest, copied, loaded, bases)
+    return RestoreResult(manifest, copied, loaded, bases)
 
 
 def _check(archive: Archive, store: ArtifactStore, manifest: BackupManifest, tell: Tell) -> tuple[list[Row], int]:

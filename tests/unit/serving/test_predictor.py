@@ -15,7 +15,7 @@ from support.tiny_base import make_tiny_base
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.client.answers import prediction_of
-from onboard.client.document import Document
+from onboard.client.json_object import JsonObject
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Label, label_key
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
@@ -187,7 +187,7 @@ def test_every_labels_probability_is_told_where_it_is_asked_for(predictor: Predi
     assert sum(share["probability"] for share in document["probabilities"]) == pytest.approx(1.0)
     assert document["weak"] is False
     assert [share["label"] for share in stars.to_json(probabilities=True)["probabilities"]][::20] == [1.0, 5.0]
-    assert prediction_of(Document.of(json.loads(json.dumps(document)), "localhost")) == typed
+    assert prediction_of(JsonObject.of(json.loads(json.dumps(document)), "localhost")) == typed
 
 
 def test_a_task_of_pairs_asked_with_one_text_is_refused_and_the_reverse(services: Services, tiny_base: Base) -> None:

@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, NoReturn, Self, TypeVar, cast
 
-from onboard.contract.document import Document as Contract
-from onboard.contract.document import missing, read, shown
+from onboard.contract.document import Document, missing, read, shown
 from onboard.errors import AnswerError
 
 T = TypeVar("T")
-Parsed = TypeVar("Parsed", bound=Contract)
+Parsed = TypeVar("Parsed", bound=Document)
 
 _KINDS: Final = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "object"}
 
 
-class Document(dict[str, Any]):
+class JsonObject(dict[str, Any]):
     """A dict with nested documents. `document[key]` raises AnswerError if the response lacks the key.
 
     Methods that read a value by type raise AnswerError with the key if the type is wrong.
@@ -60,13 +59,13 @@ class Document(dict[str, Any]):
         """Return an object with values of one type."""
         return {name: self._of_kind(f"{key}.{name}", value, kind) for name, value in self.read(key, dict).items()}
 
-    def part(self, key: str) -> Document:
+    def part(self, key: str) -> JsonObject:
         """Return a nested object."""
-        return self.read(key, Document)
+        return self.read(key, JsonObject)
 
-    def parts(self, key: str) -> tuple[Document, ...]:
+    def parts(self, key: str) -> tuple[JsonObject, ...]:
         """Return a list of objects."""
-        return self.values_of(key, Document)
+        return self.values_of(key, JsonObject)
 
     def parsed(self, kind: type[Parsed]) -> Parsed:
         """Return the whole document as a type of the contract."""
