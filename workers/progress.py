@@ -75,7 +75,7 @@ def job_heartbeat(database: Database, job: Job, lease_seconds: float, heartbeat_
     """Of an attempt at a job."""
 
     def extend() -> bool:
-        with database.write() as session:
+        with database.write_lightly() as session:
             return ClaimRepository(session).heartbeat(job.id, job.attempt, lease_seconds)
 
     def look() -> bool:
@@ -89,7 +89,7 @@ def shard_heartbeat(database: Database, claim: ShardClaim, lease_seconds: float,
     """Of a shard of a job that another worker runs."""
 
     def extend() -> bool:
-        with database.write() as session:
+        with database.write_lightly() as session:
             return ShardRepository(session).extend(claim, lease_seconds)
 
     def look() -> bool:
@@ -133,7 +133,7 @@ class RegistryProgress:
     def _append(
         self, kind: EventKind, message: str, seconds: float | None = None, numbers: dict[str, Any] | None = None
     ) -> None:
-        with self._database.write() as session:
+        with self._database.write_lightly() as session:
             asked = ClaimRepository(session).append(
                 self._job.id, self._job.attempt, kind, message, stage=self._stage, seconds=seconds, numbers=numbers
             )

@@ -164,7 +164,7 @@ class Upkeep(threading.Thread):
             device, gpu_uuid = WorkerRepository(session).device(self._plan.name)
         seen = facts({os.getpid(), *self._known_pids}, self._plan.device, device, gpu_uuid)
         facts_now = {**seen, **self._hearing.facts(), **self._children.facts()}
-        with self._services.database.write() as session:
+        with self._services.database.write_lightly() as session:
             state = WorkerRepository(session).heartbeat(self._plan.name, facts_now)
         jobs = self._work.jobs()
         holders = {*(job.worker_pid for job in jobs if job.worker_pid is not None), *self._work.helpers()}

@@ -21,6 +21,7 @@ import migrations
 from onboard.errors import InputError, StorageError, UnavailableError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
+from onboard.registry.leases import LeaseRepository
 from onboard.registry.schema import check, open_database, upgrade
 from onboard.registry.tables import QueueRow
 from onboard.registry.workers import QueueRepository
@@ -284,6 +285,23 @@ def test_a_glance_sees_what_was_committed_and_leaves_its_connection_fit_for_tran
             undone()
         with database.glance() as session:
             assert "cpu" not in QueueRepository(session).paused()
+
+
+def test_a_light_write_is_committed_and_the_next_one_waits_for_the_disk_again(postgres_database: Database) -> None:
+    with postgres_database.write_lightly() as session:
+        assert session.scalar(text("SHOW synchronous_commit")) == "off"
+        LeaseRepository(session).take("light", "w1", 60)
+    with postgres_database.write() as session:
+        assert session.scalar(text("SHOW synchronous_commit")) == "on"
+        assert LeaseRepository(session).holder("light") == "w1"
+
+
+def test_a_light_write_is_rolled_back_by_an_exception(database: Database) -> None:
+    with pytest.raises(InputError), database.write_lightly() as session:
+        LeaseRepository(session).take("light", "w1", 60)
+        raise InputError("stop")
+    with database.read() as session:
+        assert LeaseRepository(session).holder("light") is None
 
 
 @pytest.mark.services
