@@ -6,13 +6,10 @@ fence out of the process that imports it: only workers that `python -m bench.cha
 
 from __future__ import annotations
 
-from typing import Any
-
 from bench.chaos.pipeline import preload, run
-from bench.chaos.unfenced import cancel_requested, owned
-from onboard.registry.claims import ClaimRepository
+from bench.chaos.unfenced import owned_by
+from onboard.registry import claims
 
 __all__ = ["preload", "run"]
 
-vars_of: Any = ClaimRepository
-vars_of._owned, vars_of.cancel_requested = owned, cancel_requested
+claims.owned_by = owned_by

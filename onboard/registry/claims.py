@@ -148,12 +148,12 @@ class ClaimRepository(Repository):
 
     def hold(self, job_id: str, attempt: int) -> Job:
         """Lock the job until the transaction ends and return it. Raises FencedError."""
-        statement = select(JobRow).where(*_owned_by(job_id, attempt)).with_for_update(key_share=True)
+        statement = select(JobRow).where(*owned_by(job_id, attempt)).with_for_update(key_share=True)
         return self._answer(statement, job_id, attempt)
 
     def cancel_requested(self, job_id: str, attempt: int) -> bool:
         """Return whether cancellation was requested, without writing. Raises FencedError."""
-        statement = select(JobRow.cancel_requested).where(*_owned_by(job_id, attempt))
+        statement = select(JobRow.cancel_requested).where(*owned_by(job_id, attempt))
         requested = self._session.scalars(statement).one_or_none()
         if requested is None:
             raise _fenced(job_id, attempt)
@@ -325,7 +325,7 @@ class ClaimRepository(Repository):
 
     def _owned(self, job_id: str, attempt: int, /, **values: Any) -> Job:
         """Update the job if `attempt` still owns it; otherwise raise FencedError. Methods above use it or `hold`."""
-        statement = update(JobRow).where(*_owned_by(job_id, attempt)).values(**values).returning(JobRow)
+        statement = update(JobRow).where(*owned_by(job_id, attempt)).values(**values).returning(JobRow)
         return self._answer(statement, job_id, attempt)
 
     def _answer(self, statement: TypedReturnsRows[JobRow], job_id: str, attempt: int) -> Job:
@@ -335,7 +335,8 @@ class ClaimRepository(Repository):
         return to_job(row)
 
 
-def _owned_by(job_id: str, attempt: int) -> tuple[ColumnElement[bool], ...]:
+def owned_by(job_id: str, attempt: int) -> tuple[ColumnElement[bool], ...]:
+    """The fence: conditions that the job runs, and that this attempt owns it."""
     return JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING
 
 

@@ -15,9 +15,10 @@ from support.registry_samples import add_job, claim_job, register_sample_base, s
 from bench.chaos import __main__ as program
 from bench.chaos import mutant
 from bench.chaos.checker import DOUBLED, check
-from bench.chaos.unfenced import cancel_requested, owned
+from bench.chaos.unfenced import owned_by
 from onboard.domain.job import JobState
 from onboard.errors import FencedError
+from onboard.registry import claims
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
@@ -56,8 +57,7 @@ def test_with_the_fence_a_late_writer_leaves_nothing(services: Services) -> None
 def test_without_the_fence_the_checker_sees_the_late_writer(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ClaimRepository, "_owned", owned)
-    monkeypatch.setattr(ClaimRepository, "cancel_requested", cancel_requested)
+    monkeypatch.setattr(claims, "owned_by", owned_by)
     verdict = check(services, [slept(services)])
     assert verdict.count(DOUBLED) >= 1
     assert {"order", "ended"} <= {violation.kind for violation in verdict.violations}

@@ -97,7 +97,7 @@ def test_every_row_is_answered_once_and_in_order_and_a_bad_one_says_where_it_sta
     assert (done.plan.rows, done.plan.bad_rows, sum(counted), planned) == (37, 1, 37, [done.plan])
     names = [path.name for path in sorted((tmp_path / "out").iterdir()) if not path.name.startswith(".")]
     assert names == [*(f"part-{n:06d}.jsonl" for n in range(5)), "plan.json"]
-    assert done.to_json()["shards"] == 5
+    assert done.to_document().to_json()["shards"] == 5
 
 
 @pytest.mark.parametrize("stop_after", [0, 3, 8, 9, 12, 20, 22, 23, 30, 35])
