@@ -15,8 +15,10 @@ help: ## list the targets
 
 install: $(VENV)/.installed ## make .venv with the pinned dependencies and the package
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/bin/python:
 	PYTHON=$(PYTHON) VENV=$(VENV) sh .ci/venv
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
@@ -24,11 +26,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install ## onboard three tasks, fetch, predict, show the reports
 	ONBOARD_HOME=$(DEMO_HOME) PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-packages: install
+packages: | $(VENV)/bin/python
 	@sh .ci/packages
 	@$(BIN)/python .ci/helm
 
-test: install packages ## every check and every test
+test: ## every check and every test
+	$(MAKE) --no-print-directory --jobs=2 install packages
 	$(MAKE) --no-print-directory --jobs=2 check tests
 
 # more at once than two cores compute, because many tests wait; tests/conftest.py puts the files in order; bytecode is
