@@ -114,7 +114,7 @@ def service(database: Database, most: int, lately: Lately) -> ServiceSeen:
 
 def pulse(database: Database) -> str:
     """Return text that changes with every event of a job, worker or queue, but not with heartbeats."""
-    with database.snapshot() as session:
+    with database.glance() as session:  # of no common snapshot: what changes in between is seen the next time
         workers = sorted(
             (worker.name, worker.shown_state, worker.job or "") for worker in WorkerRepository(session).list()
         )

@@ -64,7 +64,8 @@ class Database:
 
     @contextmanager
     def glance(self) -> Iterator[Session]:
-        """Open a session for a single query. On PostgreSQL, it saves the two round trips of BEGIN and ROLLBACK.
+        """Open a session for queries that need no transaction. On PostgreSQL, it saves the two round trips of BEGIN and
+        ROLLBACK.
 
         Writes are not prevented; callers must only read.
         """
