@@ -208,15 +208,15 @@ def page(parts: Mapping[str, Sequence[Row]], words: Sequence[str]) -> str:
     """bench/results/calibration.md"""
     lines = [
         "# How sure answers sound", "",
-        f"`{command_of('calibration', words)}`; every run stands in "
-        "[calibration.jsonl](calibration.jsonl). Calibration error in 15 bins "
-        "([Guo et al. 2017](https://arxiv.org/abs/1706.04599)) and beside it the loss in nats, means over tasks and "
-        "draws. \"none\" is "
-        "temperature 1; the others are chosen on rows that did not train what answers, under a prior on ln T of that "
-        "deviation, \"inf\" by the rows alone. The service's is bold. Held-out tasks chose it, on the test rows "
-        "that are shown, so that its figures there are a little too good; the targets were measured once, with what "
-        "was chosen. \"best\" is the temperature that the test rows themselves would choose, which no rule can know. "
-        "\"chance\" is the error that remains if every label is drawn from the service's probabilities.", "",
+        f"`{command_of('calibration', words)}` measures the runs in [calibration.jsonl](calibration.jsonl). The table "
+        "has the calibration error in 15 bins ([Guo et al. 2017](https://arxiv.org/abs/1706.04599)), followed by the "
+        "loss in nats: means over tasks and draws.", "",
+        "- \"none\" is temperature 1. The others are chosen on rows that did not train the readout, under a prior on "
+        "ln T with that standard deviation; \"inf\" uses the rows alone.",
+        "- The service uses the bold one. It was chosen on the test rows of the held-out tasks, so its figures there "
+        "are slightly too good. The targets were measured once, afterwards.",
+        "- \"best\" is the temperature that the test rows themselves would choose. No rule can know it.",
+        "- \"chance\" is the error that remains if every label is drawn from the service's probabilities.", "",
     ]  # fmt: skip
     names = ("none", *map(str, DEVIATIONS))
     head = [f"**{name}**" if name == str(DEVIATION) else name for name in (*names, BEST, "chance")]

@@ -2,7 +2,7 @@
 
     python -m bench.fleet --output bench/results/fleet.json --table bench/results/fleet.md [--minutes 20]
 
-Real: PostgreSQL (with fsync) with 2,000 tasks and 200,000 versions, Redis, Celery workers with their
+Real: PostgreSQL (fsync on) with 2,000 tasks and 200,000 versions, Redis, Celery workers with their
 leases and heartbeats, submissions by 50 owners as the HTTP API makes them. Simulated: the stages, which sleep for as
 long as they took in bench/results/first_version.json, because two cores cannot compute for sixteen workers.
 
@@ -348,7 +348,7 @@ def page(document: Mapping[str, Any]) -> str:
     lines = [
         "# Many jobs an hour", "",
         f"{made_on(document)}. [Numbers](fleet.json). {sizes['workers']} Celery workers, PostgreSQL with "
-        f"{sizes['tasks']:,} tasks and {sizes['versions']:,} versions (with fsync), Redis, files in a "
+        f"{sizes['tasks']:,} tasks and {sizes['versions']:,} versions (fsync on), Redis, files in a "
         f"folder, {document['owners']} owners. All of it shares the cores of one machine. Stages sleep for as long as "
         "they took in [first_version](first_version.md), at the higher rate for a tenth of that.", "",
         *table("target | found | verdict", [(what, text, met(reached)) for what, text, reached in verdicts(document)]),

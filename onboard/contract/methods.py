@@ -15,7 +15,7 @@ class MethodResult(Document):
     weak: whether the version is not better than the most frequent answer.
     stored_bytes: size of the version's files. trained: number of trained task-specific parameters.
     seconds: of all stages together. memory_bytes: peak memory, including the base.
-    error: the reason, if there is no version.
+    error: why the method has no version; null if it has one.
     """
 
     method: str

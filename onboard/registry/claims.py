@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import ColumnElement, ScalarSelect, and_, exists, func, or_, select, union_all, update
 from sqlalchemy.orm import Session
@@ -27,6 +27,7 @@ from onboard.registry.tables import JobRow
 from onboard.registry.turns import CLAIM_ORDER
 
 _RELEASE: Final = release_number()
+T = TypeVar("T")
 
 
 def _expired() -> ColumnElement[bool]:
@@ -149,15 +150,12 @@ class ClaimRepository(Repository):
     def hold(self, job_id: str, attempt: int) -> Job:
         """Lock the job until the transaction ends and return it. Raises FencedError."""
         statement = select(JobRow).where(*owned_by(job_id, attempt)).with_for_update(key_share=True)
-        return self._answer(statement, job_id, attempt)
+        return to_job(self._fenced(statement, job_id, attempt))
 
     def cancel_requested(self, job_id: str, attempt: int) -> bool:
         """Return whether cancellation was requested, without writing. Raises FencedError."""
         statement = select(JobRow.cancel_requested).where(*owned_by(job_id, attempt))
-        requested = self._session.scalars(statement).one_or_none()
-        if requested is None:
-            raise _fenced(job_id, attempt)
-        return requested
+        return self._fenced(statement, job_id, attempt)
 
     def append(
         self,
@@ -326,22 +324,19 @@ class ClaimRepository(Repository):
     def _owned(self, job_id: str, attempt: int, /, **values: Any) -> Job:
         """Update the job if `attempt` still owns it; otherwise raise FencedError. Methods above use it or `hold`."""
         statement = update(JobRow).where(*owned_by(job_id, attempt)).values(**values).returning(JobRow)
-        return self._answer(statement, job_id, attempt)
+        return to_job(self._fenced(statement, job_id, attempt))
 
-    def _answer(self, statement: TypedReturnsRows[JobRow], job_id: str, attempt: int) -> Job:
-        row = self._session.scalars(statement).one_or_none()
-        if row is None:
-            raise _fenced(job_id, attempt)
-        return to_job(row)
+    def _fenced(self, statement: TypedReturnsRows[T], job_id: str, attempt: int) -> T:
+        """Return the value that a statement with the conditions of `owned_by` finds. Raises FencedError: none."""
+        found = self._session.scalars(statement).one_or_none()
+        if found is None:
+            raise FencedError("attempt-fenced", job=job_id, attempt=attempt)
+        return found
 
 
 def owned_by(job_id: str, attempt: int) -> tuple[ColumnElement[bool], ...]:
     """The fence: conditions that the job runs, and that this attempt owns it."""
     return JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING
-
-
-def _fenced(job_id: str, attempt: int) -> FencedError:
-    return FencedError("attempt-fenced", job=job_id, attempt=attempt)
 
 
 def _overdue(job: Job) -> dict[str, Any]:

@@ -56,9 +56,7 @@ class Pushed:
 
     def to_document(self) -> PushedFiles:
         """Return what `push --json` prints besides the version."""
-        return PushedFiles(
-            place=str(self.place), commit=self.commit, files=dict(self.files), base=self.has_base, signed=self.signed
-        )
+        return PushedFiles.of(self, place=str(self.place), base=self.has_base)
 
 
 def push(

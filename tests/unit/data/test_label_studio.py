@@ -1,4 +1,4 @@
-"""What Label Studio sends is read: configurations, tasks and annotations, and what cannot be a label is unused."""
+"""Read configurations, tasks and annotations from Label Studio; annotations that cannot be labels stay unused."""
 
 from __future__ import annotations
 
