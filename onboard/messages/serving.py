@@ -27,7 +27,7 @@ SERVING: Final[Mapping[str, Message]] = {
         "The folder {folder} contains another base than its {part} is pinned to.", "Fetch it again: onboard fetch TASK"
     ),
     "bundle-part-damaged": Message(
-        "The {part} of the folder {folder} does not match its digest.", "Fetch it again: onboard fetch TASK"
+        "The file of the {part} in {folder} does not match its digest.", "Fetch it again: onboard fetch TASK"
     ),
     "bundle-readout-missing": Message(
         "The folder {folder} does not contain the readout of its embedding.", "Fetch it again: onboard fetch TASK"

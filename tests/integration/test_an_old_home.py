@@ -18,11 +18,11 @@ import pytest
 from sqlalchemy import select
 from support.program import Place
 from support.real_jobs import Desk
+from support.refusals import refused
 
 from onboard.contract.report import JobResult
 from onboard.domain.job import JobState
 from onboard.domain.task_search import TaskSearch
-from onboard.errors import InputError
 from onboard.pipeline.outputs import (
     EvaluateOutput,
     GuardOutput,
@@ -72,7 +72,7 @@ def test_its_versions_answer_as_before(old_home: Services, then: dict[str, Any])
 def test_whether_its_tasks_take_pairs_is_known_where_a_job_said_it(old_home: Services) -> None:
     tasks = {task["task"]: task["pairs"] for task in list_tasks(old_home.database, TaskSearch())}
     assert tasks == {"alike": True, "closeness": True, "later": False, "mood": False, "sst2": None, "stsb": None}
-    with pytest.raises(InputError, match="a pair of texts"):
+    with refused("input-texts-differ"):
         Predictor(old_home).predict([{"task": "alike", "text": "good film"}])
 
 

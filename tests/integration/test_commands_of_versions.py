@@ -15,9 +15,9 @@ import pytest
 from support.command_line import CommandLine
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk
+from support.refusals import refused
 
 from onboard.bases import Base, folder_digest
-from onboard.errors import DamagedError, InputError
 from onboard.registry.services import Services
 from onboard.serving import Predictor
 
@@ -112,7 +112,7 @@ def test_a_bundle_is_verified_and_predicts_elsewhere_without_home_or_database(
     (bundle / "base" / "kept.json").replace(bundle / "base" / "base.json")
     assert (bundle / "embedding.safetensors").read_bytes() == fetched, "what was refused has changed nothing"
     (bundle / "embedding.safetensors").write_bytes(fetched[:-1] + bytes([fetched[-1] ^ 1]))
-    with pytest.raises(DamagedError, match="does not match its digest"):
+    with refused("bundle-part-damaged"):
         Predictor(bundle)
     (bundle / "embedding.safetensors").write_bytes(fetched)
 
@@ -151,17 +151,17 @@ def test_the_wrong_number_of_texts_is_refused_with_the_options_that_mend_it(
 ) -> None:
     for task, pairs in (("alone", False), ("alike", True)):
         add_version(tiny_services, tiny_base, task, ("sad", "glad"), ("bad", "good"), pairs=pairs)
-    code, refused, _ = onboard("predict", "alike@v1", "--text", TEXTS[0])
-    assert (code, refused["error"]["remedy"]) == (2, "onboard predict alike@v1 --text-a A --text-b B")
-    code, refused, _ = onboard("predict", "alone", "--text-a", TEXTS[0], "--text-b", TEXTS[1])
-    assert (code, refused["error"]["remedy"]) == (2, "onboard predict alone --text T")
+    code, document, _ = onboard("predict", "alike@v1", "--text", TEXTS[0])
+    assert (code, document["error"]["remedy"]) == (2, "onboard predict alike@v1 --text-a A --text-b B")
+    code, document, _ = onboard("predict", "alone", "--text-a", TEXTS[0], "--text-b", TEXTS[1])
+    assert (code, document["error"]["remedy"]) == (2, "onboard predict alone --text T")
     (tmp_path / "texts.csv").write_text("text\ngood film\n")
-    code, refused, _ = onboard("predict", "alike", "--input", str(tmp_path / "texts.csv"))
-    assert (code, refused["error"]["row"]) == (2, 1)
-    assert refused["error"]["remedy"].endswith("texts.csv --text-field FIELD --text-field FIELD")
+    code, document, _ = onboard("predict", "alike", "--input", str(tmp_path / "texts.csv"))
+    assert (code, document["error"]["row"]) == (2, 1)
+    assert document["error"]["remedy"].endswith("texts.csv --text-field FIELD --text-field FIELD")
     assert onboard("tasks", "show", "alike")[1]["pairs"] is True
     onboard("fetch", "alike", "--bundle", "--output", str(tmp_path / "bundle"))
-    with pytest.raises(InputError, match="a pair of texts"):
+    with refused("input-texts-differ"):
         Predictor(tmp_path / "bundle").predict([{"task": "alike", "text": TEXTS[0]}])
 
 

@@ -22,7 +22,6 @@ from onboard.data.hashes import row_hashes
 from onboard.data.labelled import read_labelled
 from onboard.domain.dataset import Example
 from onboard.domain.evaluation import Evaluation
-from onboard.errors import DatasetError
 from onboard.hypernetworks import engines
 from onboard.registry.aliases import AliasRepository
 from onboard.storage.out_of_fold import pack_out_of_fold, unpack_out_of_fold
@@ -165,13 +164,13 @@ def test_a_file_that_does_not_fit_the_task_is_refused_row_by_row(few: Desk) -> N
     path = write_rows(
         few.folder / "mine.jsonl", [{"text": "Fine.", "label": "yes"}, {"text": "Odd.", "label": "maybe"}]
     )
-    with pytest.raises(DatasetError, match="maybe") as caught:
+    with refused("unknown-label") as caught:
         read_labelled(Evaluation(path), takes)
     assert "--unknown-labels drop" in str(caught.value.data["problems"])
     dropped = read_labelled(Evaluation(path, unknown_labels="drop"), takes)
     assert [row.text_a for row in dropped.rows] == ["Fine."]
     write_rows(path, [{"text_a": "One.", "text_b": "Two.", "label": "yes"}])
-    with pytest.raises(DatasetError, match="the task takes one text"):
+    with refused("text-field"):
         read_labelled(Evaluation(path), takes)
     write_rows(path, [{"message": "Fine.", "verdict": "yes"}])
     named = read_labelled(Evaluation(path, text_field="message", label_field="verdict"), takes)
@@ -191,7 +190,7 @@ def test_cross_validated_answers_are_packed_and_read_again() -> None:
     packed = pack_out_of_fold([7, -3], np.array([[0.25, 0.75], [0.5, 0.5]]))
     assert packed is not None
     assert unpack_out_of_fold(packed, 2)[-3].tolist() == [0.5, 0.5]
-    with pytest.raises(Exception, match="damaged"):
+    with refused("stored-answers-damaged"):
         unpack_out_of_fold(packed, 3)
     assert pack_out_of_fold(list(range(64)), np.zeros((64, 5000))) is None
 

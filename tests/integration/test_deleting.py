@@ -13,7 +13,7 @@ from support.refusals import refused
 
 from onboard.bases import Base
 from onboard.domain.job import JobState, Stage
-from onboard.errors import ConflictError, FencedError, NotFoundError, StorageError
+from onboard.errors import FencedError, NotFoundError, StorageError
 from onboard.jobs.control import full_document, retry
 from onboard.operations.access import changes
 from onboard.operations.gc import collect_garbage
@@ -139,7 +139,7 @@ def test_rows_that_were_never_learned_go_too_and_waiting_and_failed_jobs_cannot_
     assert job.state is JobState.CANCELLED
     assert job.error is not None
     assert job.error["code"] == "deleted"
-    with pytest.raises(ConflictError, match="was deleted"):
+    with refused("job-task-deleted"):
         retry(desk.services.database, waiting.id)
     with pytest.raises(NotFoundError):
         delete_task(desk.services, "mood")
@@ -216,7 +216,7 @@ def test_files_that_cannot_be_deleted_are_told_and_go_with_the_next_garbage_coll
 
     with monkeypatch.context() as patched:
         patched.setattr(ArtifactStore, "delete", fail)
-        with pytest.raises(StorageError, match="is deleted, but some of its files are still there") as caught:
+        with refused("artifacts-not-deleted") as caught:
             delete_task(desk.services, "mood")
     assert "onboard gc" in caught.value.remedy
     assert "inner-bucket" in caught.value.message
@@ -249,7 +249,7 @@ def test_bytes_that_somebody_else_is_about_to_use_stay(desk: Desk) -> None:
 
 def test_it_does_not_run_beside_other_maintenance(desk: Desk) -> None:
     secret_task(desk)
-    with alone(desk.services.database, "backup"), pytest.raises(ConflictError, match="backup"):
+    with alone(desk.services.database, "backup"), refused("maintenance-at-work"):
         delete_task(desk.services, "mood")
     assert desk.versions("mood")
     with pytest.raises(NotFoundError):

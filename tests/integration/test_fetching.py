@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.published import add_version, embedding_of
+from support.refusals import refused
 from support.tiny_base import make_tiny_base
 from support.tuned_heads import tuned_head
 
 from onboard.bases import Base, find_base
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import ConflictError, DamagedError, NotAllowedError, NotFoundError, PinMismatchError, StorageError
+from onboard.errors import ConflictError, DamagedError, NotAllowedError, NotFoundError, PinMismatchError
 from onboard.hypernetworks.register import register_base
 from onboard.registry.services import Services
 from onboard.serving import Predictor
@@ -96,7 +97,7 @@ def test_a_bundle_with_another_hypernetwork_than_its_embedding_is_pinned_to_is_r
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     else:
         file.write_bytes((tiny_base.folder / "hypernetwork.safetensors").read_bytes())
-    with pytest.raises(PinMismatchError, match="hypernetwork version 2"):
+    with refused("bundle-hypernetwork-missing", hypernetwork_version=2):
         Predictor(tmp_path / "bundle")
 
 
@@ -135,7 +136,7 @@ def test_a_bundle_needs_the_base_that_the_version_is_pinned_to(
     fetched = fetch(tiny_services, "foreign", tmp_path / "here", bundle=True)
     assert find_base(str(fetched.files[2])).digest == lent.digest  # known by its folder, though ONBOARD_BASE is another
     shutil.rmtree(tmp_path / "lent")
-    with pytest.raises(PinMismatchError, match="ONBOARD_BASE"):
+    with refused("version-of-other-base", version="foreign@v1"):
         fetch(tiny_services, "foreign", tmp_path / "bundle", bundle=True)
     assert not (tmp_path / "bundle").exists()
 
@@ -151,7 +152,7 @@ def test_damaged_bytes_are_never_handed_out(tiny_services: Services, version: Em
 
 def test_numbers_that_are_not_the_versions_are_told(tiny_services: Services, tiny_base: Base, tmp_path: Path) -> None:
     add_version(tiny_services, tiny_base, "odd", (1, 2), ("good", "bad"), embedding_digest="sha256:" + "0" * 64)
-    with pytest.raises(DamagedError, match="odd@v1"):
+    with refused("embedding-digest-differs", version="odd@v1"):
         fetch(tiny_services, "odd", tmp_path / "out")
 
 
@@ -176,7 +177,7 @@ def test_a_full_disk_leaves_no_half_file_and_what_was_there_stays(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("onboard.contract.version_files.open_new", half)
-    with pytest.raises(StorageError, match="No space left"):
+    with refused("output-not-writable"):
         fetch(tiny_services, "mood", tmp_path)
     monkeypatch.undo()
     assert (tmp_path / "embedding.safetensors").read_bytes() == b"the last version"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from support.real_jobs import DOCUMENT, CrashError, Desk, HookedProgress, crash_after, opinions
+from support.refusals import refused
 
 from onboard.bases import Base
 from onboard.contract.report import ProvisionalFacts
@@ -207,7 +208,7 @@ def test_fast_is_refused_beside_whatever_it_leaves_out(desk: Desk) -> None:
         {"method": "adapters"}, {"tune_hypernetwork": "always"}, {"readout": "never"}, {"init": "sst2"},
         {"probe": "exhaustive"},
     ):  # fmt: skip
-        with pytest.raises(InputError, match="--fast"):
+        with refused("option-with-method", alone="--fast"):
             desk.submit(opinions(24), fast=True, **asked)
     assert desk.jobs() == []
 

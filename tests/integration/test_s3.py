@@ -17,9 +17,10 @@ from support.program import Place
 from support.real_jobs import opinions
 from support.real_s3 import Credentials, S3Server
 from support.real_services import free_port
+from support.refusals import refused
 
 from onboard.bases import Base
-from onboard.errors import DamagedError, NotAllowedError, NotFoundError, StorageError
+from onboard.errors import NotAllowedError, StorageError
 from onboard.storage.artifacts import ArtifactStore, digest_of
 
 ABSENT = digest_of(b"absent")
@@ -87,7 +88,7 @@ def test_bytes_are_put_got_and_deleted_under_their_digest(store: ArtifactStore, 
 
 
 def test_absent_bytes_are_not_found_and_deleting_them_is_harmless(store: ArtifactStore) -> None:
-    with pytest.raises(NotFoundError, match=ABSENT):
+    with refused("artifact-not-in-store", digest=ABSENT):
         store.get(ABSENT)
     store.delete(ABSENT)
     store.delete(ABSENT, digest_of(b"absent too"))
@@ -100,7 +101,7 @@ def test_damaged_bytes_are_refused_and_mended_by_putting_them_again(
 ) -> None:
     digest = store.put(b"tensors", "embedding")
     side.overwrite(name_of(digest), b"tensorz")
-    with pytest.raises(DamagedError, match=digest):
+    with refused("artifact-damaged-in-store", digest=digest):
         store.get(digest)
     store.put(b"tensors", "embedding")
     assert store.get(digest) == b"tensors"
@@ -152,8 +153,9 @@ def every_way(store: ArtifactStore) -> tuple[Callable[[], object], ...]:
 def test_a_missing_bucket_is_told_and_is_no_missing_artifact(s3_url: str) -> None:
     put, get, _ = every_way(ArtifactStore("s3://elsewhere/artifacts"))
     for act in (put, get):
-        with pytest.raises(StorageError, match=r"s3://elsewhere/artifacts.*bucket does not exist") as caught:
+        with refused("store-failed", store="s3://elsewhere/artifacts") as caught:
             act()
+        assert caught.value.data["reason"] == "The specified bucket does not exist"
         assert "ONBOARD_ARTIFACT_URL" in caught.value.remedy
 
 
@@ -177,7 +179,7 @@ def test_whoever_may_only_read_reads_and_is_told_when_writing(
     use(s3_server.make_user(json.dumps(MAY_READ)), monkeypatch)
     store = ArtifactStore(s3_url)
     assert store.get(digest) == b"tensors"
-    with pytest.raises(NotAllowedError, match="this embedding"):
+    with refused("store-forbidden"):
         store.put(b"more tensors", "embedding")
 
 

@@ -216,7 +216,7 @@ def test_a_base_without_fingerprints_prefilters_by_those_of_the_versions_and_alw
     assert {"first@v1"} | always < measured
     assert len(measured) == 32 + 8 + len(always)
     assert result["init"]["prefilter"] == {"considered": 60 + 1 + len(always), "kept": len(measured)}
-    with pytest.raises(InputError, match="no embedding 'fingerprint'"):
+    with refused("unknown-init-embedding", init="fingerprint"):
         named_candidate(tiny_services, tiny_base, 0, Init.parse("fingerprint"), like)
 
 

@@ -111,13 +111,16 @@ def test_members_of_a_zip_file_that_lead_elsewhere_are_not_unpacked(
     assert not any(path.read_bytes() == b"evil" for path in stored)
 
 
-ROWS: dict[str, tuple[str, Callable[[list[Document]], object]]] = {
-    "other columns": ("tasks", lambda rows: [row.update(shade="dark") for row in rows]),
-    "other columns at all": ("tasks", lambda rows: rows[-1].pop("labels")),
-    "do not fit": ("tasks", lambda rows: rows.append(rows[0])),
-    "do not fit:": ("jobs", lambda rows: rows[0].update(state="unheard of")),
-    "refer to|do not fit": ("embedding_versions", lambda rows: rows[-1].update(artifact=digest_of(b"nowhere"))),
-}
+ROWS: list[tuple[str, Callable[[list[Document]], object], set[str]]] = [
+    ("tasks", lambda rows: [row.update(shade="dark") for row in rows], {"backup-columns-differ"}),
+    ("tasks", lambda rows: rows[-1].pop("labels"), {"backup-columns-differ"}),
+    ("tasks", lambda rows: rows.append(rows[0]), {"backup-rows-unfit"}),
+    ("jobs", lambda rows: rows[0].update(state="unheard of"), {"backup-rows-unfit"}),
+    (
+        "embedding_versions", lambda rows: rows[-1].update(artifact=digest_of(b"nowhere")),
+        {"rows-dangling", "backup-rows-unfit"},  # PostgreSQL refuses the row itself
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["home", pytest.param("server", marks=pytest.mark.services)])
@@ -126,10 +129,11 @@ def test_rows_that_do_not_fit_leave_the_database_as_it_was(
 ) -> None:
     empty: Empty = request.getfixturevalue(f"empty_{kind}")
     whole = {path: path.read_bytes() for path in backup.rglob("*") if path.is_file()}
-    for words, (table, change) in ROWS.items():
+    for table, change, types in ROWS:
         rewrite_rows(backup, table, change)
-        with pytest.raises(DamagedError, match=words.removesuffix(" at all")):
+        with pytest.raises(DamagedError) as caught:
             restored_into(empty, backup)
+        assert caught.value.type in types
         for path, data in whole.items():
             path.write_bytes(data)
     restored_into(empty, backup)
@@ -144,7 +148,7 @@ def test_a_table_that_no_backup_has_is_refused(backup: Path, empty_home: Empty) 
     for table in ("alembic_version", "leases", "workers", "sqlite_master", "nobodys"):
         (backup / "manifest.json").write_bytes(whole)
         rewrite(backup, with_table(table))
-        with pytest.raises(DamagedError, match=table):
+        with error_of("backup-table-unknown", table=table):
             restored_into(empty_home, backup)
     assert rows_of_home(empty_home)["tasks"] == []
 
@@ -154,7 +158,7 @@ def test_a_few_bytes_that_stand_for_gigabytes_are_not_unpacked(
 ) -> None:
     monkeypatch.setattr("onboard.operations.backup.rows._MOST_BYTES", 10_000)
     rewrite_rows(backup, "tasks", lambda rows: rows.append({"name": "a" * 20_000}))
-    with pytest.raises(DamagedError, match="larger than 10000"):
+    with error_of("backup-part-unreadable"):
         restored_into(empty_home, backup)
     require_untouched(empty_home)
 
@@ -172,7 +176,7 @@ def test_compressed_or_encrypted_members_are_refused(lively: Services, empty_hom
             data[place + flags] |= 1
     (tmp_path / "secret.zip").write_bytes(data)
     for name in ("packed.zip", "secret.zip"):
-        with pytest.raises(DamagedError, match="compressed or encrypted"):
+        with error_of("backup-damaged"):
             restored_into(empty_home, tmp_path / name)
     require_untouched(empty_home)
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 from support.real_jobs import Desk, write_rows
+from support.refusals import refused
 
 from onboard.contract.card import render_card
 from onboard.contract.jobs import JobFacts
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import JobState
 from onboard.domain.submission import Submission
-from onboard.errors import ConflictError, InputError, NotBetterError
 from onboard.jobs.submission import check
 from onboard.report import render, render_text
 from onboard.serving import Predictor
@@ -118,7 +118,7 @@ def test_versions_are_compared_measured_and_promoted(desk: Desk, tmp_path: Path)
     assert "exactly right" in measured["reason"]
     promote(desk.services, "tags@v2", "stable")
     desk.learn(sets_of(21), "tags", test=sets_of(40, 500))
-    with pytest.raises(NotBetterError, match=r"not better|not shown|significantly worse"):
+    with refused("not-better-than-present"):
         promote(desk.services, "tags@v3", "stable", if_better=True)
 
 
@@ -150,7 +150,7 @@ def test_a_version_is_fetched_and_answers_from_its_folder(desk: Desk, tmp_path: 
 def test_it_is_not_exported_as_onnx_and_says_so(desk: Desk, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     desk.learn(sets_of(30), "tags")
-    with pytest.raises(ConflictError, match="has no embedding to export"):
+    with refused("version-without-embedding"):
         export_onnx(desk.services, "tags", tmp_path / "onnx")
 
 
@@ -165,13 +165,13 @@ def test_it_is_not_exported_as_onnx_and_says_so(desk: Desk, tmp_path: Path) -> N
     ],
 )
 def test_what_only_an_embedding_has_is_refused(desk: Desk, asked: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="several labels per text"):
+    with refused("option-with-sets", field=next(iter(asked)).replace("_", "-")):
         desk.submit(sets_of(30), "tags", **asked)
 
 
 def test_a_task_of_classes_does_not_become_one_of_sets_by_itself(desk: Desk) -> None:
     desk.learn([{"text": f"the film {place}", "label": ("film", "plot")[place % 2]} for place in range(12)], "tags")
-    with pytest.raises(ConflictError, match="is of kind classification, and these rows are of kind multilabel"):
+    with refused("task-kind-differs", present="classification", wanted="multilabel"):
         desk.submit(
             [{"text": f"a plot {place}", "labels": [["film"], ["film", "plot"]][place % 2]} for place in range(12)],
             "tags",

@@ -18,7 +18,7 @@ from onboard.contract.versions import VersionDocument
 from onboard.domain.dataset import Example
 from onboard.domain.job import Job, JobState
 from onboard.domain.submission import Submission
-from onboard.errors import ConflictError, InputError, NotBetterError
+from onboard.errors import ConflictError, NotBetterError
 from onboard.hypernetworks.prior.refit import refit
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submission import check, prepare
@@ -138,7 +138,7 @@ def test_pairs_that_are_unlabelled_make_a_task_of_pairs(desk: Desk) -> None:
     assert {"text_a", "text_b"} <= set(result["label_next"]["rows"][0])
     (answer,) = Predictor(desk.services).predict([{"task": "tone", **PAIRS[0]}])
     assert answer.label in ("yes", "no")
-    with pytest.raises(InputError, match="takes a pair"):
+    with refused("input-texts-differ"):
         Predictor(desk.services).predict([{"task": "tone", "text": "one"}])
 
 

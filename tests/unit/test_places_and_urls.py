@@ -75,8 +75,9 @@ def test_an_empty_home_is_the_default_and_not_the_present_folder(
 def test_a_broker_that_cannot_be_used_is_refused_in_our_words_without_its_password(url: str, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, database_url="postgresql://db/onboard", broker_url=url)
     for refuse in (lambda: make_app(settings), lambda: CeleryDoorbell(settings).ring("default")):
-        with pytest.raises(InputError, match="ONBOARD_BROKER_URL") as caught:
+        with pytest.raises(InputError) as caught:
             refuse()
+        assert caught.value.type.startswith("broker-url-")
         assert SECRET not in caught.value.message + caught.value.remedy + json.dumps(caught.value.data)
         assert caught.value.remedy
         assert caught.value.__cause__ is None or SECRET not in str(caught.value.__cause__)
@@ -101,7 +102,8 @@ def test_a_broker_that_can_be_used_is_not_refused(url: str) -> None:
      ("sslmode=require&schema=public", "Remove it")],
 )  # fmt: skip
 def test_a_parameter_that_the_driver_does_not_know_is_named(query: str, remedy: str) -> None:
-    with pytest.raises(InputError, match="has the parameter") as caught:
+    type_ = "database-url-parameter-of-pooler" if "PREPARED" in remedy else "database-url-parameter"
+    with refused(type_) as caught:
         Database(f"postgresql://me:{SECRET}@host/onboard?{query}")
     assert remedy in caught.value.remedy
     assert SECRET not in caught.value.message

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.refusals import refused
 
 from bench.heldout.figures import Results
 from bench.heldout.plan import ArmRun
@@ -24,7 +25,7 @@ from onboard.data.splits import folds, holdout
 from onboard.data.targets import indicators_of, targets_of
 from onboard.domain.dataset import Example
 from onboard.domain.label_set import chosen_set, in_order_of, labels_in, set_shown, set_text
-from onboard.errors import DatasetError, InputError
+from onboard.errors import DatasetError
 from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
 from onboard.evaluate.sets import compare_sets, evaluate_sets, ranking_precision
 from onboard.statistics.label_sets import fit_curve, fit_sets, fit_sets_so_far
@@ -151,7 +152,7 @@ def test_kinds_that_are_asked_for_stay(read: Callable[..., Checked]) -> None:
 def test_texts_to_label_next_are_refused(read: Callable[..., Checked], tmp_path: Path) -> None:
     pool = written(tmp_path / "pool.jsonl", [{"text": "new"}])
     for kind in ("auto", "multilabel"):
-        with pytest.raises(InputError, match="several labels per text"):
+        with refused("unlabelled-with-sets"):
             read(ROWS, unlabelled=pool, kind=kind)
 
 
@@ -360,9 +361,9 @@ def test_a_label_without_rows_is_hardly_answered() -> None:
 def test_features_that_are_not_finite_are_refused() -> None:
     features, truth = made(10)
     features[3, 3] = np.nan
-    with pytest.raises(InputError, match="not finite"):
+    with refused("features-not-finite"):
         fit_sets(features, truth, each(10), blocks=3)
-    with pytest.raises(InputError, match="two rows"):
+    with refused("readout-needs-two-rows"):
         fit_sets(features[:1, :3], truth[:1], [], blocks=3)
 
 

@@ -19,7 +19,7 @@ from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.turns import Turns
 from onboard.bases import Base
 from onboard.domain.prediction import Prediction
-from onboard.errors import DeadlineError, InputError, NotFoundError, OnboardError, RateLimitError
+from onboard.errors import DeadlineError, InputError, NotFoundError, OnboardError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.services import Services
 
@@ -131,11 +131,11 @@ def test_who_finds_no_room_is_to_come_again(services: Services, monkeypatch: pyt
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(queue.predict, [{"task": "mood", "text": "a text longer than that"}])
         assert counted.inside.wait(30)
-        with pytest.raises(RateLimitError, match="Too many") as refused:
+        with error_of("too-many-texts-waiting") as caught:
             queue.predict([{"task": "mood", "text": "more"}])
         counted.proceed.set()
         first.result()
-    assert (refused.value.http_status, refused.value.data["retry_after_seconds"]) == (429, 1)
+    assert (caught.value.http_status, caught.value.data["retry_after_seconds"]) == (429, 1)
     queue.predict([{"task": "mood", "text": "its room was given back"}])
 
 

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from support.callers import bearer
 from support.published import add_version
+from support.refusals import refused
 
 from onboard.api import prediction_queue
 from onboard.api.access import is_open, routes_of, scope_of
@@ -22,7 +23,7 @@ from onboard.api.problems import of_error
 from onboard.bases import Base
 from onboard.broker.trouble import trouble
 from onboard.domain.access import Scope
-from onboard.errors import OnboardError, UnavailableError
+from onboard.errors import OnboardError
 from onboard.registry.services import Services
 from onboard.storage.files import errors_in_our_words
 
@@ -102,8 +103,9 @@ def test_a_fault_is_logged_and_says_nothing_of_the_inside(
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError("no"), PermissionError("no"), OSError(errno.ENOSPC, "full")])
 def test_a_store_that_fails_is_not_described_to_callers(error: OSError) -> None:
-    with pytest.raises(OnboardError, match="s3://inside") as failed, errors_in_our_words("s3://inside", "x", "SETTING"):
+    with pytest.raises(OnboardError) as failed, errors_in_our_words("s3://inside", "x", "SETTING"):
         raise error
+    assert failed.value.data["store"] == "s3://inside"
     answer = of_error(failed.value)
     document = json.loads(answer.body)
     assert (answer.status_code, document["code"]) == (503, "storage")
@@ -313,7 +315,7 @@ def test_the_model_is_loaded_once_and_those_who_find_no_place_are_sent_away(
     first = threading.Thread(target=lambda: answers.append(counter.predict([FINE])))
     first.start()
     assert inside.wait(30)
-    with pytest.raises(UnavailableError, match="Too many"):
+    with refused("rate-limit"):
         counter.predict([FINE])
     proceed.set()
     first.join()

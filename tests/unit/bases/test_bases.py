@@ -16,7 +16,7 @@ from onboard.bases.load import fresh_backbone, fresh_engine, load_engine, resolv
 from onboard.bases.tokens import token_counter, verbaliser_of
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Label
-from onboard.errors import DamagedError, InputError, NotAllowedError, OnboardError, UnavailableError
+from onboard.errors import DamagedError, InputError, NotAllowedError, OnboardError
 from onboard.hypernetworks.register import register_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.services import Services
@@ -86,7 +86,8 @@ def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"base"', b"caf\xe9", b"\x00\x01"])
 def test_a_damaged_description_is_told(copy: Path, content: bytes) -> None:
     (copy / "base.json").write_bytes(content)
-    with pytest.raises(DamagedError, match=r"base\.json"):
+    valid = content in (b"[]", b'"base"')
+    with refused("base-json-not-object" if valid else "base-json-unreadable", file=str(copy / "base.json")):
         find_base(str(copy))
 
 
@@ -150,7 +151,7 @@ def test_an_engine_is_loaded_once_a_device_and_frozen(tiny_base: Base) -> None:
 def test_a_device_that_is_not_there_is_told() -> None:
     assert resolve_device("cpu").type == "cpu"
     assert resolve_device("auto").type in ("cpu", "cuda")
-    with pytest.raises(UnavailableError, match="cuda:9"):
+    with refused("torch-without-cuda", index=9):
         resolve_device("cuda:9")
     for wrong in ("gpu", "cuda:x", "", "cpu;rm"):
         with pytest.raises(InputError) as caught:
@@ -194,7 +195,8 @@ def test_labels_get_their_words_without_the_model_as_a_job_gives_them(
 def test_a_tokenizer_that_is_not_there_gives_no_words_and_a_damaged_one_is_told(copy: Path, file: str) -> None:
     path = copy / "backbone" / file
     path.write_text("[]", encoding="utf-8")
-    with pytest.raises(DamagedError, match=file):
+    type_ = "base-tokens-unreadable" if file == "tokenizer.json" else "base-config-unreadable"
+    with refused(type_):
         verbaliser_of(find_base(str(copy)))
     path.unlink()
     assert verbaliser_of(find_base(str(copy))) is None

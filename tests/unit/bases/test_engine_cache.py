@@ -15,7 +15,7 @@ from support.refusals import refused
 from onboard.bases import Base
 from onboard.bases.load import KEPT_BASES, frozen_engine, resolve_device
 from onboard.domain.names import require_device_name
-from onboard.errors import InputError, UnavailableError
+from onboard.errors import InputError
 from onboard.model.engine import Engine
 from onboard.model.memory import give_memory_back
 from onboard.storage.cache import Cache
@@ -127,13 +127,13 @@ def test_a_gpu_that_is_not_there_is_told_with_those_that_are(
 ) -> None:
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    with pytest.raises(UnavailableError, match=said) as caught:
+    with refused("unknown-cuda-device", seen=said) as caught:
         resolve_device("cuda:7")
     assert "CUDA_VISIBLE_DEVICES" in caught.value.remedy
 
 
 def test_a_worker_looks_for_its_gpu_before_it_starts() -> None:
-    with pytest.raises(UnavailableError, match="cuda:97") as caught:
+    with refused("torch-without-cuda", index=97) as caught:
         require_device("cuda:97")
     assert caught.value.remedy
     require_device("cpu")

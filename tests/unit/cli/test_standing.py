@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from support import watched_jobs as past
 from support.refusals import refused as error_of
 from support.registry_samples import register_sample_base
@@ -12,7 +11,6 @@ from support.registry_samples import register_sample_base
 from cli.standing import require_served, workers_standing
 from onboard.domain.job import JobState
 from onboard.domain.release import release_number
-from onboard.errors import UnavailableError
 from onboard.jobs import control, status
 from onboard.registry.database import Database
 from onboard.registry.outbox import OutboxRepository
@@ -56,7 +54,7 @@ def test_on_one_machine_a_dead_process_is_known_before_its_heartbeat_is_old(data
 def test_waiting_jobs_without_a_worker_are_no_health_anywhere(database: Database) -> None:
     past.queued(database)
     for embedded in (False, True):
-        with pytest.raises(UnavailableError, match="Jobs wait in default"):
+        with error_of("queue-without-worker", queue="default"):
             served(database, embedded=embedded)
     control.set_paused(database, "default", True)
     served(database)

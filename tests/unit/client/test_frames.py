@@ -19,7 +19,7 @@ from support.refusals import refused
 
 from onboard.client import local
 from onboard.domain.job import JobState
-from onboard.errors import DatasetError, NotAllowedError
+from onboard.errors import DatasetError
 
 ROWS = [{"text": f"sentence number {i}, café", "label": ("good", "bad")[i % 2]} for i in range(12)]
 ACCEPTED: dict[str, Any] = {"job": "j", "state": "queued", "task": "mood", "warning": None, "warnings": []}
@@ -188,5 +188,5 @@ def test_a_frame_is_queued_on_this_machine_and_waited_for(home: Path, monkeypatc
 
 def test_a_service_elsewhere_is_not_this_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONBOARD_API_URL", "http://127.0.0.1:9")
-    with pytest.raises(NotAllowedError, match=r"onboard\.client\.local"):
+    with refused("command-needs-service-machine", part="onboard.client.local"):
         local.check(pd.DataFrame(ROWS), "mood")

@@ -35,7 +35,7 @@ def test_tasks_are_listed_and_searched(service: FakeService, tmp_path: Path) -> 
     assert (task.name, task.labels, task.version, task.weak, task.pairs) == ("paws", ("no", "yes"), 2, True, True)
     client.tasks(metric="accuracy", at_least=0.8)
     assert dict(service.requests[-1].url.params) == {"metric": "accuracy", "at_least": "0.8", "limit": "200"}
-    with pytest.raises(errors.InputError, match="no metric 'accurracy'"):
+    with error_of("unknown-metric-of-search", metric="accurracy"):
         client.tasks(metric="accurracy")
     assert client.task("paws").aliases == {"latest": 2}
 
@@ -61,7 +61,7 @@ def test_jobs_are_listed_and_a_report_is_read_and_written(service: FakeService, 
     assert (report.version, report.weak, report.metrics) == (2, True, None)
     client.report("paws", str(tmp_path / "paws.html"))
     assert "<html>" in (tmp_path / "paws.html").read_text(encoding="utf-8")
-    with pytest.raises(errors.NotAllowedError, match="cannot be written"):
+    with error_of("report-not-writable"):
         client.report("paws", tmp_path / "nowhere" / "paws.html")
 
 
@@ -91,14 +91,14 @@ def test_an_answer_that_lacks_a_part_is_told_as_that(
     service: FakeService, tmp_path: Path, path: str, ask: Any, missing: str
 ) -> None:
     service.routes["GET", path] = answer({"something": "else"})
-    with pytest.raises(errors.UnavailableError, match=f"service.test lacks '{missing}'") as caught:
+    with error_of("answer-key-missing", missing=missing, place="service.test") as caught:
         ask(service.client(tmp_path))
     assert "ONBOARD_API_URL" in caught.value.remedy
 
 
 def test_a_part_of_an_answer_that_lacks_a_part_is_told_as_that(service: FakeService, tmp_path: Path) -> None:
     service.routes["GET", "/v1/tasks"] = answer({"tasks": [{"task": "paws"}], "next": None})
-    with pytest.raises(errors.UnavailableError, match="lacks 'kind'"):
+    with error_of("answer-key-missing", missing="kind"):
         service.client(tmp_path).tasks()
 
 
@@ -114,7 +114,7 @@ def test_a_readout_is_fetched_by_its_version_and_verified(tmp_path: Path) -> Non
         with pytest.raises(errors.DamagedError):
             client.readout("mood")
         promised["readout"] = None  # type: ignore[assignment]  # as of a version from before
-        with pytest.raises(errors.NotFoundError, match="has no readout"):
+        with error_of("version-without-readout"):
             client.readout("mood")
 
 
@@ -128,7 +128,7 @@ def test_weights_of_a_version_without_an_embedding_are_fetched_and_verified(tmp_
     with service.client(tmp_path) as client:
         assert client.weights("mood") == b"weights"
         service.routes[file] = lambda _: httpx.Response(200, content=b"other")
-        with pytest.raises(errors.DamagedError, match="The weights of mood@v3: the received bytes do not match"):
+        with error_of("received-bytes-differ", part="The weights of mood@v3"):
             client.weights("mood")
         for method, refused in (("hyperformer++", errors.NotFoundError), ("lora-2", errors.InputError)):
             service.routes[document] = answer({**promised, "method": method})

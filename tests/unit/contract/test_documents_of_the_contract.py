@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import Field
+from support.refusals import refused
 
 from onboard.contract.access import Me, TokenDocument
 from onboard.contract.document import Document, Label, later, read
@@ -15,7 +16,6 @@ from onboard.contract.priors import PriorUse
 from onboard.contract.versions import AliasMoveDocument, VersionDocument
 from onboard.domain.access import Scope, Token
 from onboard.domain.task import AliasMove
-from onboard.errors import AnswerError
 
 # As the releases wrote them: the first, which tried no smaller shares; the second; and a tuning that diverged.
 GUARDS: list[dict[str, Any]] = [
@@ -95,21 +95,20 @@ class Whole(Document):
 
 
 @pytest.mark.parametrize(
-    ("answer", "data", "words"),
+    ("answer", "problem", "key"),
     [
-        ({"share": 1}, {"missing": "number"}, "of here lacks 'number'"),
-        ({"number": "1", "share": 1}, {"wrong": "number"}, "has \"1\" under 'number', where .* whole number"),
-        ({"number": True, "share": 1}, {"wrong": "number"}, "true under 'number'"),
-        ({"number": 1, "share": 1, "parts": 3}, {"wrong": "parts"}, "3 under 'parts', where this client reads a list"),
-        ({"number": 1, "share": 1, "parts": [{"label": [], "a": 1}]}, {"wrong": "label"}, "which is not a label"),
-        ({"number": 1, "share": 1, "parts": [{"label": 1}]}, {"missing": "a"}, "lacks 'a'"),
-        ({"number": 1, "share": 1, "by_name": {"x": None}}, {"wrong": "x"}, "null under 'x'"),
+        ({"share": 1}, "missing", "number"),
+        ({"number": "1", "share": 1}, "wrong", "number"),
+        ({"number": True, "share": 1}, "wrong", "number"),
+        ({"number": 1, "share": 1, "parts": 3}, "wrong", "parts"),
+        ({"number": 1, "share": 1, "parts": [{"label": [], "a": 1}]}, "wrong", "label"),
+        ({"number": 1, "share": 1, "parts": [{"label": 1}]}, "missing", "a"),
+        ({"number": 1, "share": 1, "by_name": {"x": None}}, "wrong", "x"),
     ],
 )
-def test_an_answer_that_cannot_be_read_names_the_part(answer: Any, data: dict[str, str], words: str) -> None:
-    with pytest.raises(AnswerError, match=words) as caught:
+def test_an_answer_that_cannot_be_read_names_the_part(answer: Any, problem: str, key: str) -> None:
+    with refused(f"answer-key-{problem}", place="here", **{problem: key}):
         read(Whole, answer, "here")
-    assert data.items() <= caught.value.data.items()
 
 
 def test_an_answer_keeps_what_this_release_does_not_know_and_labels_keep_their_types() -> None:
@@ -155,5 +154,5 @@ def test_the_scopes_of_an_answer_are_read_and_those_of_a_record_are_in_order() -
     assert read(Me, answer, "here").scopes == (Scope.READ, Scope.ADMIN)
     token = Token("1", "n", frozenset({Scope.ADMIN, Scope.SUBMIT}), 0.0, "somebody")
     assert TokenDocument.of(token).to_json()["scopes"] == ["submit", "admin"]
-    with pytest.raises(AnswerError, match="'scopes'"):
+    with refused("answer-key-wrong", wrong="scopes"):
         read(Me, {**answer, "scopes": ["everything"]}, "here")

@@ -18,7 +18,6 @@ from support.refusals import refused
 from onboard.data import limits
 from onboard.data.formats import budget, parquet, source
 from onboard.data.rows import require_format
-from onboard.errors import DatasetError
 
 PAIRS = [
     {"text_a": 'He said "no", twice', "text_b": "Line one\nline two", "label": "same"},
@@ -215,7 +214,7 @@ def test_a_missing_file_and_a_folder_are_input_errors(tmp_path, problems_of) -> 
         problems_of(tmp_path)
     assert problems_of(Path("/dev/zero"))[0]["code"] == "not_a_file"
     assert problems_of(tmp_path / ("x" * 300 + ".jsonl"))[0]["code"] == "unreadable_file"
-    with pytest.raises(DatasetError, match="File name too long"):
+    with refused("unreadable-file"):
         require_format(tmp_path / ("x" * 300 + ".jsonl"))
     assert problems_of(Path("nul\0.jsonl"))[0]["code"] == "missing_file"
 

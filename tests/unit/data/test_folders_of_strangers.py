@@ -10,8 +10,6 @@ import pytest
 from dataset_rows import balanced
 from support.refusals import refused
 
-from onboard.errors import InputError
-
 ROWS = balanced(12)
 SCRIPT = "import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n"
 
@@ -36,7 +34,7 @@ def test_scripts_beside_files_of_rows_are_not_run(tmp_path: Path, read) -> None:
     folder.mkdir()
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     scripts_into(folder)
-    with pytest.raises(InputError, match=r"scripts are no longer supported, but found rows\.py"):
+    with refused("folder-not-a-dataset"):
         read(folder)
     (folder / "rows.py").unlink()
     assert len(read(folder).dataset.train) == len(ROWS)

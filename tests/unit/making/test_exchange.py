@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from support.authors_checkpoint import BIAS, LABELS, TASKS, make_tensors, write_checkpoint
 from support.full_disk import full
+from support.refusals import refused as error_of
 from typer.testing import CliRunner, Result
 
 from cli.base import app
@@ -312,7 +313,7 @@ WRONG = [
 def test_label_words_that_cannot_be_used_are_refused_by_task(entry: str, tmp_path: Path) -> None:
     path = tmp_path / "labels.json"
     path.write_text(f'{{"cola": {entry}}}')
-    with pytest.raises(InputError, match="cola") as caught:
+    with error_of("label-words-unusable", task="cola") as caught:
         read_label_words(path, ["cola"])
     assert '"sst2"' in caught.value.remedy
 
@@ -320,11 +321,11 @@ def test_label_words_that_cannot_be_used_are_refused_by_task(entry: str, tmp_pat
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"caf\xe9"])
 def test_a_labels_file_of_something_else_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_bytes(content)
-    with pytest.raises(InputError, match="JSON"):
+    with error_of("label-words-not-object" if content == b"[]" else "label-words-not-json"):
         read_label_words(tmp_path / "labels.json", ["cola"])
 
 
 def test_tasks_without_words_are_named_five_at_most(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("{}")
-    with pytest.raises(InputError, match=r"t0, t1, t2, t3, t4 and 3 more"):
+    with error_of("label-words-incomplete", missing="t0, t1, t2, t3, t4 and 3 more"):
         read_label_words(tmp_path / "labels.json", [f"t{index}" for index in range(8)])

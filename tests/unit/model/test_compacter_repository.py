@@ -15,7 +15,7 @@ from support.refusals import refused as error_of
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
 
-from onboard.errors import DamagedError, InputError
+from onboard.errors import DamagedError
 from onboard.model.importers import SingleTask, load_compacter
 
 IDS = torch.tensor([[3, 4, 5, 6, 1], [7, 8, 1, 0, 0]])
@@ -203,41 +203,47 @@ def test_another_task_is_named(tmp_path: Path) -> None:
 PLACE = "encoder.block.0.layer.0.adapter_controller.adapters"
 
 
-def refused(folder: Path, tensors: dict[str, Tensor], message: str, **arguments: Any) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        load_compacter(write(folder, "compacter", tensors, **arguments))
+def refused(folder: Path, tensors: dict[str, Tensor], type_: str, /, **facts: Any) -> None:
+    with error_of(type_, **facts) as caught:
+        load_compacter(write(folder, "compacter", tensors))
     assert caught.value.remedy
+
+
+def misfit(folder: Path, tensors: dict[str, Tensor], *named: str) -> None:
+    refused(folder, tensors, "checkpoint-tensors-differ", tensors=list(named))
 
 
 def test_what_is_no_checkpoint_of_a_method_is_refused_by_what_it_is(tmp_path: Path) -> None:
     whole = make_tensors("compacter")
     t5 = {name: value for name, value in whole.items() if "adapters." not in name and name != "phm_rule"}
-    refused(tmp_path, t5, "a T5 alone")
-    refused(tmp_path, {**t5, "intrinsic_parameter": torch.zeros(3)}, "Intrinsic-SAID")
+    refused(tmp_path, t5, "not-a-compacter-checkpoint", kind="a T5 alone")
+    refused(tmp_path, {**t5, "intrinsic_parameter": torch.zeros(3)}, "not-a-compacter-checkpoint")
     with error_of("not-a-compacter-checkpoint"):
         load_compacter(write_checkpoint(tmp_path / "other", "hyperformer++"))
-    refused(tmp_path, {**whole, f"{PLACE}.rte.down_sampler.b": torch.zeros(B)}, "several tasks: mrpc, rte")
+    two = {**whole, f"{PLACE}.rte.down_sampler.b": torch.zeros(B)}
+    refused(tmp_path, two, "checkpoint-of-several-tasks", tasks=["mrpc", "rte"])
     dense = make_tensors("adapters")
     norm = f"{PLACE.removesuffix('.adapters')}.post_layer_norm.weight"
-    refused(tmp_path, {**dense, norm: torch.ones(H)}, "layer norm")
+    refused(tmp_path, {**dense, norm: torch.ones(H)}, "adapters-of-hyperformer")
     drop = {name: value for name, value in whole.items() if not name.startswith("encoder.block.0.layer.0.adapter")}
-    refused(tmp_path, drop, "lacks")
+    misfit(tmp_path, drop, f"{PLACE}.mrpc.down_sampler.b")
     without_block = {name: value for name, value in whole.items() if not name.startswith("encoder.block.0") or
                      "adapter_controller" not in name}  # fmt: skip
-    refused(tmp_path, without_block, "blocks")
+    refused(tmp_path, without_block, "adapters-missing-in-blocks")
 
 
 def test_damaged_tensors_are_refused_by_name(tmp_path: Path) -> None:
     whole = make_tensors("compacter")
-    refused(tmp_path, {name: v for name, v in whole.items() if name != "phm_rule"}, "lacks phm_rule")
-    refused(tmp_path, {**whole, "phm_rule": torch.ones(N, N)}, "another shape: phm_rule")
-    refused(tmp_path, {**whole, "gate": torch.ones(1)}, "gate")
-    refused(tmp_path, {**whole, f"{PLACE}.mrpc.down_sampler.W_left": torch.ones(N, 3, 1)}, r"W_left \(2, 3, 1\)")
-    refused(tmp_path, {**whole, f"{PLACE}.mrpc.down_sampler.W_left": torch.ones(())}, "W_left")
-    refused(tmp_path, {**whole, f"{PLACE}.mrpc.down_sampler.b": torch.ones(())}, r"down_sampler\.b")
-    refused(tmp_path, {**whole, f"{PLACE}.mrpc.down_sampler.b": torch.ones(0)}, "does not divide")
+    misfit(tmp_path, {name: v for name, v in whole.items() if name != "phm_rule"}, "phm_rule")
+    misfit(tmp_path, {**whole, "phm_rule": torch.ones(N, N)}, "phm_rule (2, 2) instead of (2, 2, 2)")
+    misfit(tmp_path, {**whole, "gate": torch.ones(1)}, "gate")
+    left, bias = f"{PLACE}.mrpc.down_sampler.W_left", f"{PLACE}.mrpc.down_sampler.b"
+    misfit(tmp_path, {**whole, left: torch.ones(N, 3, 1)}, f"{left} (2, 3, 1) instead of (2, 8, 1)")
+    misfit(tmp_path, {**whole, left: torch.ones(())}, f"{left} ()")
+    misfit(tmp_path, {**whole, bias: torch.ones(())}, f"{bias} ()")
+    refused(tmp_path, {**whole, bias: torch.ones(0)}, "method-setting-not-divisor", name="n")
     prompt = make_tensors("prompt_tuning_random_init")
-    refused(tmp_path, {**prompt, "prefix_shared": torch.ones(6)}, "prefix_shared")
+    misfit(tmp_path, {**prompt, "prefix_shared": torch.ones(6)}, "prefix_shared (6,)")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +254,8 @@ def test_damaged_tensors_are_refused_by_name(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_adapters_that_are_computed_in_another_way_are_refused(argument: str, value: Any, tmp_path: Path) -> None:
-    refused(tmp_path, make_tensors("compacter"), argument, **{argument: value})
+    with error_of("adapter-computation-unknown", name=argument, argument=value):
+        load_compacter(write(tmp_path, "compacter", make_tensors("compacter"), **{argument: value}))
 
 
 def test_folders_and_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.refusals import refused
 
 from bench.harness.as_a_job import train_embedding
-from onboard.errors import OutOfMemoryError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
@@ -132,7 +132,7 @@ def test_one_row_that_does_not_fit_is_an_error_that_says_what_to_do(
     tiny_engine: Engine, rows: LabelledRows, small: Small
 ) -> None:
     for work in (train, lambda engine, rows: score(engine, rows.ids)):
-        with small(0), pytest.raises(OutOfMemoryError, match="one row") as caught:
+        with small(0), refused("gpu-memory-too-small") as caught:
             work(tiny_engine, rows)
         assert "nvidia-smi" in caught.value.remedy
         assert "more of it" not in caught.value.message

@@ -15,7 +15,7 @@ from support.task_files import load_task, save_task
 from torch import Tensor, nn
 from transformers import T5Config, T5ForConditionalGeneration
 
-from onboard.errors import DamagedError, InputError
+from onboard.errors import DamagedError
 from onboard.model.attach import attach
 from onboard.model.methods import METHODS, TASK_METHODS, new_task
 from onboard.model.methods.adapters_dagger import AdaptersDagger
@@ -176,15 +176,14 @@ def stored(backbone: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
 def test_damaged_tensors_are_refused_by_name(backbone: Any) -> None:
     tensors, metadata = stored(backbone)
     changes: list[tuple[dict[str, Tensor], str]] = [
-        ({"rule": tensors["rule"][:2]}, r"rule .*\(2, 4, 4\), not \(4, 4, 4\)"),
-        ({"rule": tensors["rule"].clone().fill_(torch.nan)}, "rule .* not finite"),
-        ({"rule": tensors["rule"].long()}, "rule .* not finite"),
-        ({"gate": torch.ones(1)}, "has not: gate"),
+        ({"rule": tensors["rule"][:2]}, "stored-tensor-shape-differs"),
+        ({"rule": tensors["rule"].clone().fill_(torch.nan)}, "stored-tensor-not-finite"),
+        ({"rule": tensors["rule"].long()}, "stored-tensor-not-finite"),
+        ({"gate": torch.ones(1)}, "stored-tensors-differ"),
     ]
-    for change, message in changes:
-        with pytest.raises(DamagedError, match=message) as caught:
+    for change, type_ in changes:
+        with refused(type_, tensor=next(iter(change))) as caught:
             task_of({**tensors, **change}, metadata, backbone)
-        assert caught.value.data["tensor"] in change
         assert caught.value.remedy
     with refused("stored-tensors-differ", tensor="encoder.up_bias"):
         task_of({name: value for name, value in tensors.items() if name != "encoder.up_bias"}, metadata, backbone)
@@ -223,29 +222,29 @@ def test_full_fine_tuning_publishes_nothing(backbone: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("method", "settings", "message", "remedy"),
+    ("method", "settings", "type_", "remedy"),
     [
-        ("adapters", {"reduction_factor": 5}, "does not divide the width", "1, 2, 4, 8, 16, 32"),
-        ("adapters", {"reduction_factor": 0}, "reduction_factor of Adapters is 0", "whole number"),
-        ("adapters", {"reduction_factor": True}, "is True", "whole number"),
-        ("adapters", {"n": 4}, "no setting 'n'", "reduction_factor"),
-        ("compacter", {"reduction_factor": 4, "n": 16}, "does not divide both", "1, 2, 4, 8"),
-        ("phm-adapter", {"reduction_factor": 16}, "n of PHM-Adapter is 4", "1, 2"),
-        ("prompt-tuning-r", {"tokens": 129}, "129 tokens", "1 to 128"),
-        ("prompt-tuning-t", {"tokens": 0}, "tokens", "whole number"),
-        ("adapter-drop", {"reduction_factor": 4, "encoder_layers": [3]}, r"\[3\]", "0 to 2"),
-        ("adapter-drop", {"reduction_factor": 4, "decoder_layers": [0, 0]}, r"\[0, 0\]", "once"),
-        ("adapter-drop", {"reduction_factor": 4, "decoder_layers": "0"}, "'0'", "0 to 1"),
-        ("adapter-drop", {"reduction_factor": 4, "encoder_layers": 2}, "2", "0 to 2"),
-        ("intrinsic-said", {"dimension": 10**9}, "more than", "1 to"),
-        ("intrinsic-said", {"dimension": 10, "seed": -1}, "seed", "0"),
-        ("lora", {}, "no method 'lora'", "compacter"),
+        ("adapters", {"reduction_factor": 5}, "method-setting-not-divisor", "1, 2, 4, 8, 16, 32"),
+        ("adapters", {"reduction_factor": 0}, "method-setting-not-positive", "whole number"),
+        ("adapters", {"reduction_factor": True}, "method-setting-not-positive", "whole number"),
+        ("adapters", {"n": 4}, "unknown-method-setting", "reduction_factor"),
+        ("compacter", {"reduction_factor": 4, "n": 16}, "method-setting-not-divisor", "1, 2, 4, 8"),
+        ("phm-adapter", {"reduction_factor": 16}, "method-setting-not-divisor", "1, 2"),
+        ("prompt-tuning-r", {"tokens": 129}, "prompt-too-long", "1 to 128"),
+        ("prompt-tuning-t", {"tokens": 0}, "method-setting-not-positive", "whole number"),
+        ("adapter-drop", {"reduction_factor": 4, "encoder_layers": [3]}, "adapter-layers-wrong", "0 to 2"),
+        ("adapter-drop", {"reduction_factor": 4, "decoder_layers": [0, 0]}, "adapter-layers-wrong", "once"),
+        ("adapter-drop", {"reduction_factor": 4, "decoder_layers": "0"}, "adapter-layers-wrong", "0 to 1"),
+        ("adapter-drop", {"reduction_factor": 4, "encoder_layers": 2}, "adapter-layers-wrong", "0 to 2"),
+        ("intrinsic-said", {"dimension": 10**9}, "dimension-too-large", "1 to"),
+        ("intrinsic-said", {"dimension": 10, "seed": -1}, "method-seed-wrong", "0"),
+        ("lora", {}, "unknown-task-method", "compacter"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused_with_those_that_do(
-    method: str, settings: dict[str, Any], message: str, remedy: str, backbone: Any
+    method: str, settings: dict[str, Any], type_: str, remedy: str, backbone: Any
 ) -> None:
-    with pytest.raises(InputError, match=message) as caught:
+    with refused(type_) as caught:
         new_task(method, backbone, settings)
     assert remedy in caught.value.remedy
 

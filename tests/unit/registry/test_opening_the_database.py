@@ -18,7 +18,7 @@ from support.real_services import PostgresServer, free_port
 from support.refusals import refused
 
 import migrations
-from onboard.errors import InputError, StorageError, UnavailableError
+from onboard.errors import InputError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
@@ -234,7 +234,7 @@ def test_what_a_user_of_postgresql_may_not_do_names_the_remedy(postgres_database
 
 @pytest.mark.services
 def test_a_postgresql_that_takes_no_changes_is_told(postgres_database: Database) -> None:
-    refusal = pytest.raises(UnavailableError, match="is read-only")
+    refusal = refused("database-read-only")
     with refusal as caught, postgres_database.write() as session:
         session.execute(text("SET TRANSACTION READ ONLY"))
         QueueRepository(session).set_paused("gpu", True)
@@ -312,7 +312,7 @@ def test_a_light_write_is_rolled_back_by_an_exception(database: Database) -> Non
 def test_a_full_disk_of_postgresql_is_told_as_that(postgres_url: str) -> None:
     database = Database(postgres_url)
     said_by_the_server = "DO $$BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END$$"
-    refusal = pytest.raises(StorageError, match=r"disk of the database .* is full: could not extend file")
+    refusal = refused("database-server-disk-full", reason="could not extend file")
     with refusal, database.write() as session:
         session.execute(text(said_by_the_server))
     database.dispose()

@@ -10,7 +10,6 @@ from support.refusals import refused
 
 from onboard.bases import Base
 from onboard.domain.task import Task
-from onboard.errors import InputError
 from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.serving.versions import ServedVersion
@@ -55,7 +54,7 @@ def test_a_text_stands_for_a_typed_label_where_no_label_is_that_text(predictor: 
 def test_a_set_of_one_or_of_unknown_labels_is_refused_with_those_that_there_are(
     predictor: Predictor, labels: list[object]
 ) -> None:
-    with pytest.raises(InputError, match="Input 2: all@latest") as caught:
+    with refused("input-labels-wrong", row=2, task="all", version="all@latest") as caught:
         predictor.predict([{"task": "all", "text": "good"}, {"task": "all", "text": "good", "labels": labels}])
     assert (caught.value.data["row"], caught.value.data["field"]) == (2, "labels")
     assert "true, 3, 3, bad" in caught.value.remedy

@@ -11,7 +11,7 @@ from support.published import add_version, embedding_of
 from support.refusals import refused
 
 from onboard.bases import Base
-from onboard.errors import DamagedError, InputError
+from onboard.errors import DamagedError
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
 from onboard.registry.services import Services
@@ -98,7 +98,7 @@ def test_a_version_says_so_where_it_is_asked_and_where_it_cannot_names_the_remed
         predictor.predict([*asked, {**others[1], "unknown": True}])
     outcomes = predictor.outcomes([asked[0], {**others[1], "unknown": True}])
     assert [type(outcome).__name__ for outcome in outcomes] == ["Prediction", "Unanswered"]
-    with pytest.raises(InputError, match="unknown is neither true nor false"):
+    with refused("input-field-wrong", row=1, field="unknown"):
         predictor.predict([{**asked[0], "unknown": "yes"}])
 
 

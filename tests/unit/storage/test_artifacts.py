@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 
-from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError, StorageError
+from onboard.errors import InputError, NotAllowedError, StorageError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.services import Services
 from onboard.storage.artifacts import ArtifactStore, digest_of
@@ -55,7 +56,7 @@ def test_damaged_bytes_are_refused_and_mended_by_putting_them_again(store: Artif
     digest = store.put(b"tensors", "embedding")
     files(tmp_path)[0].write_bytes(b"tensorz")
     for read in (store.get, store.file):
-        with pytest.raises(DamagedError, match=digest):
+        with refused("artifact-damaged-in-store", digest=digest):
             read(digest)
     store.put(b"tensors", "embedding")
     assert store.get(digest) == b"tensors"
@@ -64,7 +65,7 @@ def test_damaged_bytes_are_refused_and_mended_by_putting_them_again(store: Artif
 
 def test_absent_bytes_are_not_found_and_deleting_them_is_harmless(store: ArtifactStore) -> None:
     digest = digest_of(b"absent")
-    with pytest.raises(NotFoundError, match=digest):
+    with refused("artifact-not-in-store", digest=digest):
         store.get(digest)
     store.delete(digest)
     assert not store.has(digest)
@@ -116,7 +117,7 @@ def test_a_write_that_breaks_off_midway_is_told_and_leaves_no_half_file(store: A
 
 def test_a_folder_that_cannot_be_made_is_not_allowed(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(NotAllowedError, match="cannot be stored"):
+    with refused("store-forbidden"):
         ArtifactStore(str(tmp_path / "file" / "artifacts")).put(b"tensors", "embedding")
 
 

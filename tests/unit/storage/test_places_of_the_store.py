@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.refusals import refused
 
 from onboard.contract.jobs import JobEventDocument, JobFacts
 from onboard.domain.job import JobSpec
-from onboard.errors import DamagedError, NotAllowedError, NotFoundError, OnboardError
+from onboard.errors import NotAllowedError, NotFoundError, OnboardError
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
@@ -82,7 +83,7 @@ def test_a_dataset_of_the_hub_and_passwords_are_as_they_were(services: Services)
 
 
 def test_an_artifact_that_is_gone_says_not_where_it_was(services: Services) -> None:
-    with pytest.raises(DamagedError, match=str(services.settings.resolved_home)) as caught:
+    with refused("artifact-not-in-store", url=str(services.settings.resolved_home / "artifacts")) as caught:
         services.read(digest_of(b"nothing"))
     assert str(services.settings.resolved_home) not in json.dumps(caught.value.outside.to_json())
     assert caught.value.outside.type == "artifact-gone"
@@ -108,5 +109,5 @@ def test_an_object_that_may_not_be_looked_up_is_told_in_our_words_at_the_first_l
 
     one = Objects("memory://bucket/rows.jsonl", "--input")
     monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.info", refuse)
-    with pytest.raises(NotAllowedError, match="cannot be looked up"):
+    with refused("store-forbidden"):
         one.look("rows.jsonl")

@@ -15,7 +15,7 @@ from onboard.domain.job import Job, JobState
 from onboard.domain.progress import Progress
 from onboard.domain.release import release_number
 from onboard.domain.worker import Trouble, WorkerState
-from onboard.errors import BaseDamagedError, BaseMissingError, OtherBaseError, UnavailableError
+from onboard.errors import BaseDamagedError, BaseMissingError, OtherBaseError
 from onboard.jobs import status
 from onboard.jobs.detached import require_no_trouble
 from onboard.registry.claims import ClaimRepository
@@ -158,7 +158,7 @@ def test_a_faulty_worker_serves_no_queue_and_everybody_who_watches_is_told_why(s
     assert wait is not None
     assert wait.message.endswith("no worker on default, w1 takes no jobs: hypernetwork.safetensors is not readable")
     assert wait.remedy == "Restore it."
-    with pytest.raises(UnavailableError, match=r"w1 takes no jobs: hypernetwork\.safetensors") as caught:
+    with refused("worker-in-trouble", name="w1") as caught:
         workers_standing(seen, release_number())
     assert caught.value.remedy == "Restore it."
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.refusals import refused
 from support.tiny_teacher import SPECIAL, make_word_pieces
 from transformers import AutoTokenizer
 
-from onboard.errors import InputError
 from onboard.making.pretrain.tokenizer import inherit_tokenizer, teacher_pieces
 
 WORDS = ["film", "plot", "garden", "zebra", "great"]
@@ -73,7 +73,7 @@ def test_what_the_characters_can_write_has_no_unknown_token(inherited: Any, text
 def test_a_vocabulary_without_room_for_the_characters_is_refused_and_the_field_named(
     teacher: Any, characters: set[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=f"need {len(characters)} single characters") as caught:
+    with refused("vocabulary-too-small", characters=len(characters)) as caught:
         inherit_tokenizer(TEXTS, teacher, 100, tmp_path)
     assert caught.value.data["field"] == "backbone.vocabulary_size"
     assert f"{len(characters) + 3}" in caught.value.remedy

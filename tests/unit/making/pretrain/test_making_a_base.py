@@ -19,7 +19,6 @@ from support.tiny_training import make_sources
 
 from onboard.bases import find_base
 from onboard.bases.load import load_engine
-from onboard.errors import InputError
 from onboard.making.curriculum import topics
 from onboard.making.multitask import checkpoint, hypernetwork
 from onboard.making.multitask.assemble import measure
@@ -252,7 +251,7 @@ def test_shares_of_kinds_without_tasks_are_told_before_the_backbone_is_trained(
     given = ingredients("work")
     stage = RECIPE.multitask.model_copy(update={"shares": {"form": 0.5, "renamed": 0.5}})
     wanting = replace(given, recipe=given.recipe.model_copy(update={"multitask": stage}))
-    with pytest.raises(InputError, match="form, renamed") as caught:
+    with refused("shares-of-unknown-tasks") as caught:
         make_base(wanting, tmp_path / "base")
     assert caught.value.data["field"] == "multitask.shares"
     assert "sources, topics" in caught.value.remedy

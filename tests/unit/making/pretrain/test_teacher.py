@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from support.refusals import refused
 from support.tiny_teacher import make_teacher
 
-from onboard.errors import NotFoundError
 from onboard.making.pretrain.teacher import Teacher
 
 
@@ -26,6 +26,6 @@ def test_vectors_are_unit_means_of_the_states_in_the_order_of_the_texts(words: l
 
 def test_without_its_package_the_command_that_brings_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onboard.making.pretrain.teacher.find_spec", lambda name: None)
-    with pytest.raises(NotFoundError, match="not installed") as caught:
+    with refused("teacher-not-installed") as caught:
         Teacher.load()
     assert "onboard[mini]" in caught.value.remedy
