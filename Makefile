@@ -6,6 +6,8 @@ DEMO_HOME ?= $(CURDIR)/.demo
 BENCH ?= step_time
 CHAOS_SEED ?= 1
 TESTS_AT_ONCE ?= 4
+# bytecode is kept, else every process compiles the program and its libraries again
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test tests check fmt docs bench chaos packages lock sbom wheels
@@ -18,9 +20,10 @@ install: $(VENV)/.installed ## make .venv with the pinned dependencies and the p
 $(VENV)/bin/python:
 	PYTHON=$(PYTHON) VENV=$(VENV) sh .ci/venv
 
+# compiling everything takes a minute; most modules are never imported, the others are compiled when they are
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: install ## onboard three tasks, fetch, predict, show the reports
@@ -34,10 +37,11 @@ test: ## every check and every test
 	$(MAKE) --no-print-directory --jobs=2 install packages
 	$(MAKE) --no-print-directory --jobs=2 check tests
 
-# more at once than two cores compute, because many tests wait; tests/conftest.py puts the files in order; bytecode is
-# kept, else every process that a test starts compiles the program again
+# more at once than two cores compute, because many tests wait; tests/conftest.py puts the files in order; they are
+# collected once before, else all processes compile the same modules at the same time
 tests: install packages
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
+	$(BIN)/python -m pytest --collect-only -qq > /dev/null || true
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
 
 check: install ## format, lint and types, exactly as CI does
 	$(BIN)/ruff format --check .

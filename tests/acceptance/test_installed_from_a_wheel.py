@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -76,24 +77,25 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive of the source, built from a copy of what belongs to the package."""
-    copy, archives = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("archives")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The source, built from a copy of what belongs to the package, and the wheel, built from that source alone."""
+    copy, output = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("archives")
     for name in FOLDERS:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in BESIDE:
         shutil.copy(ROOT / name, copy / name)
-    return archives / build(copy, "sdist", archives)
+    source, wheel = runpy.run_path(str(ROOT / ".ci" / "wheels"))["build"](copy, output)
+    return output / source, output / wheel
 
 
 @pytest.fixture(scope="module")
-def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from that archive alone."""
-    folder, archives = tmp_path_factory.mktemp("unpacked"), tmp_path_factory.mktemp("wheels")
-    with tarfile.open(source) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # missing in Debian's Python 3.11.2
-        archive.extractall(folder)
-    return archives / build(next(folder.iterdir()), "wheel", archives)
+def source(archives: tuple[Path, Path]) -> Path:
+    return archives[0]
+
+
+@pytest.fixture(scope="module")
+def wheel(archives: tuple[Path, Path]) -> Path:
+    return archives[1]
 
 
 @pytest.fixture(scope="module")
@@ -109,14 +111,6 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield place
     for worker in place.json("workers", "list")["workers"]:
         kill_tree(worker["pid"])
-
-
-def build(folder: Path, kind: str, archives: Path) -> str:
-    """Build with what pip would call; returns the archive's name."""
-    program = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(archives)!r}))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[-1]
 
 
 def package_files() -> set[str]:
