@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.command_line import CommandLine
 from support.program import Place
+from support.refusals import require
 
 
 @pytest.fixture(scope="module")
@@ -45,34 +46,33 @@ def onboard(refusing: Place, command_line: CommandLine) -> CommandLine:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "type_", "facts"),
     [
-        (["missing.jsonl"], "does not exist"),
-        (["folder.jsonl"], "is a folder"),
-        (["junk.jsonl"], "binary"),
-        (["latin.csv"], "not UTF-8"),
-        (["broken.jsonl"], "row 2"),
-        (["nan.jsonl"], "NaN"),
-        (["empty-text.jsonl"], "row 2, field text"),
-        (["one-label.jsonl"], "nothing to learn"),
-        (["no-label.jsonl"], "row 2"),
-        (["number.jsonl"], "row 2"),
-        (["Bad Name.jsonl"], "task name"),
-        (["ok.jsonl", "--task", "../../x"], "task name"),
-        (["ok.jsonl", "--init", "nothing"], "nothing"),
-        (["ok.jsonl", "--init", "sst2@v9"], "sst2@v9"),
-        (["ok.jsonl", "--queue", "../q"], "queue"),
-        (["ok.jsonl", "--metric", "magic"], "magic"),
+        (["missing.jsonl"], "missing-file", {}),
+        (["folder.jsonl"], "folder-without-rows", {}),
+        (["junk.jsonl"], "binary", {}),
+        (["latin.csv"], "not-utf8", {"row": 1}),
+        (["broken.jsonl"], "bad-json", {"row": 2}),
+        (["nan.jsonl"], "nan-label", {"row": 2}),
+        (["empty-text.jsonl"], "empty-text", {"row": 2, "field": "text"}),
+        (["one-label.jsonl"], "one-label", {}),
+        (["no-label.jsonl"], "missing-label", {"row": 2}),
+        (["number.jsonl"], "text-type", {"row": 2}),
+        (["Bad Name.jsonl"], "file-name-without-letters", {}),
+        (["ok.jsonl", "--task", "../../x"], "name-invalid", {"name": "../../x"}),
+        (["ok.jsonl", "--init", "nothing"], "unknown-init", {"init": "nothing"}),
+        (["ok.jsonl", "--init", "sst2@v9"], "unknown-init", {"init": "sst2@v9"}),
+        (["ok.jsonl", "--queue", "../q"], "name-invalid", {"name": "../q"}),
+        (["ok.jsonl", "--metric", "magic"], "unknown-metric-of-kind", {"metric": "magic"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_is_wrong_with_a_submission_is_told_with_what_mends_it(
-    onboard: CommandLine, words: list[str], message: str
+    onboard: CommandLine, words: list[str], type_: str, facts: dict[str, object]
 ) -> None:
-    said = onboard("submit", "--dataset", *words)
+    said = onboard("submit", "--dataset", *words, "--json")
     assert said.code == 2, said.err
-    assert said.out == ""
-    assert message in said.err
+    require(said.error, type_, **facts)
     assert said.remedy
 
 

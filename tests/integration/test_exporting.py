@@ -181,12 +181,12 @@ def test_a_model_that_answers_otherwise_is_not_exported(
     pytest.importorskip("onnxruntime")
     command_line.at_home(services.settings)
     monkeypatch.setattr(onnx, "probabilities_of", lambda *_: np.full((6, 3), 1 / 3))
-    said = command_line("export", "mood", "--format", "onnx", "--output", tmp_path / "out")
-    assert (said.code, "answers differently" in said.err) == (1, True)
+    said = command_line("export", "mood", "--format", "onnx", "--output", tmp_path / "out", "--json")
+    assert (said.code, said.error["type"]) == (1, "onnx-answers-differ")
     assert not (tmp_path / "out").exists()
     monkeypatch.setattr(onnx, "MOST_BYTES", 10)
-    said = command_line("export", "mood", "--format", "onnx", "--output", tmp_path / "out")
-    assert (said.code, "hold at most 2 GB" in said.err) == (2, True)
+    said = command_line("export", "mood", "--format", "onnx", "--output", tmp_path / "out", "--json")
+    assert (said.code, said.error["type"]) == (2, "onnx-too-large")
 
 
 def test_without_its_packages_the_command_that_brings_them_is_named(

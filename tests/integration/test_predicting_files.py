@@ -80,26 +80,26 @@ def test_a_task_that_is_not_there_errs_and_the_others_answer(command: CommandLin
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("words", "code", "type_"),
     [
-        (("predict", "nothing"), 3, "no"),
-        (("predict", "--tasks", "mood,nothing"), 3, "no"),
-        (("predict", "alike"), 2, "takes a pair of texts"),
-        (("predict", "mood", "--labels", "happy,furious"), 2, "sad, happy"),
-        (("predict", "mood", "--labels", "happy"), 2, "sad, happy"),
-        (("predict", "mood", "--tasks", "kind"), 2, "--tasks"),
-        (("predict", "--tasks", "kind,kind"), 2, "twice"),
-        (("predict", "mood", "--text", "good"), 2, "Pass --text"),
+        (("predict", "nothing"), 3, "unknown-task"),
+        (("predict", "--tasks", "mood,nothing"), 3, "unknown-task"),
+        (("predict", "alike"), 2, "input-pairs-differ"),
+        (("predict", "mood", "--labels", "happy,furious"), 2, "input-labels-wrong"),
+        (("predict", "mood", "--labels", "happy"), 2, "input-labels-wrong"),
+        (("predict", "mood", "--tasks", "kind"), 2, "predict-without-task"),
+        (("predict", "--tasks", "kind,kind"), 2, "tasks-repeated"),
+        (("predict", "mood", "--text", "good"), 2, "predict-without-text"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_before_anything_is_written(
-    command: CommandLine, source: Path, tmp_path: Path, words: tuple[str, ...], code: int, message: str
+    command: CommandLine, source: Path, tmp_path: Path, words: tuple[str, ...], code: int, type_: str
 ) -> None:
-    said = command(*words, "--input", source, "--output", tmp_path / "out")
-    assert (said.code, message in said.err) == (code, True), said.err
+    said = command(*words, "--input", source, "--output", tmp_path / "out", "--json")
+    assert (said.code, said.error["type"]) == (code, type_), said.err
     assert not list((tmp_path / "out").glob("[!.]*"))
 
 
 def test_a_folder_needs_one_for_its_answers(command: CommandLine, source: Path) -> None:
-    said = command("predict", "mood", "--input", source)
-    assert (said.code, "--output FOLDER/" in said.err) == (2, True)
+    said = command("predict", "mood", "--input", source, "--json")
+    assert (said.code, said.error["type"]) == (2, "output-missing-for-source")

@@ -133,11 +133,10 @@ def test_commands_take_it(learned: Desk, command_line: CommandLine, tmp_path: Pa
         said = command_line(*words)
         assert said.code == 0, (words, said.err)
     assert "micro_f1" in command_line("tasks", "list").out
-    refused = command_line("export", "tags", "--format", "adapters", "--output", tmp_path / "adapters")
-    assert refused.code == 4
-    assert "has no embedding to export" in refused.err
-    missing = command_line("submit", "--task", "more", "--labels", "a,b", "--kind", "multilabel")
-    assert (missing.code, "no meaning without labeled rows" in missing.err) == (2, True)
+    refused = command_line("export", "tags", "--format", "adapters", "--output", tmp_path / "adapters", "--json")
+    assert (refused.code, refused.error["type"]) == (4, "version-without-embedding")
+    missing = command_line("submit", "--task", "more", "--labels", "a,b", "--kind", "multilabel", "--json")
+    assert (missing.code, missing.error["type"]) == (2, "option-needs-rows")
 
 
 def adding(desk: Desk, rows: list[dict[str, Any]], **options: Any) -> Added:

@@ -185,8 +185,8 @@ def test_the_command_logs_by_task_and_refuses_what_has_not_ended(
     with tiny_services.database.write() as session:
         JobRepository(session).add(sample_spec())
     command_line.at_home(tiny_services.settings)
-    refused = command_line("mlflow", "log", sample_spec().task, "--uri", store)
-    assert (refused.code, "is queued and has published no version" in refused.err) == (4, True)
+    refused = command_line("mlflow", "log", sample_spec().task, "--uri", store, "--json")
+    assert (refused.code, refused.error["type"]) == (4, "job-without-version")
     monkeypatch.setattr("onboard.local.Onboard.job", lambda self, job: SimpleNamespace(document=document))
     logged = command_line("mlflow", "log", "tickets", "--uri", store, "--json")
     assert (logged.code, logged.document["new"], logged.document["version"]) == (0, True, 3), logged.err
