@@ -56,7 +56,7 @@ def run_worker(plan: WorkerPlan) -> int:
     """
     plan = replace(plan, pulse=shared_memory(), stderr=usual_stderr())
     for queue in plan.queues:
-        require_name(queue, "name of a queue")
+        require_name(queue, "queue name")
     require_device(plan.device)
     require_tracing(plan.settings)
     with closing(open_services(plan.settings, plan.device)) as services:

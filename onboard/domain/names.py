@@ -39,7 +39,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def require_alias(alias: str) -> str:
     """Return `alias` if it is a valid name and not a version number, else raise InputError."""
-    require_name(alias, "name of an alias")
+    require_name(alias, "alias name")
     if _VERSION.fullmatch(alias):
         raise InputError("alias-is-version-number", alias=alias)
     return alias

@@ -57,7 +57,7 @@ def submit(
         QuotaError: the owner has as many jobs or bytes as it may have.
         NotFoundError: the base does not exist.
     """
-    require_name(request.queue, "name of a queue")
+    require_name(request.queue, "queue name")
     require_time_limit(request.time_limit_seconds)
     request, added = as_addition(services, request)
     dataset = request.checked.dataset

@@ -57,7 +57,7 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
         ConflictError: the output folder is not empty.
         NotAllowedError, StorageError: it cannot be written.
     """
-    require_name(name, "name of a base")
+    require_name(name, "base name")
     require_empty(output)
     checkpoint = read_checkpoint(folder)
     for task in checkpoint.embeddings:

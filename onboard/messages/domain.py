@@ -93,7 +93,7 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "Update: pip install -U onboard",
     ),
     "name-invalid": Message(
-        "{name!r} is not a {kind}.",
+        "{name!r} is not a valid {kind}.",
         "Use 1 to {most_letters} lower-case letters, digits, '-' or '_', starting with a letter or digit.",
     ),
     "rows-and-shots": Message(

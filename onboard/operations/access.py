@@ -73,7 +73,7 @@ def create_token(
     set_limits = {name: limit for name, limit in (limits or {}).items() if limit is not None}
     require_limits(set_limits)
     granted = read_scopes(scopes)
-    token_name = require_name("-".join(sorted_scopes(granted)) if name is None else name, "name of a token")
+    token_name = require_name("-".join(sorted_scopes(granted)) if name is None else name, "token name")
     lives_seconds = read_lifetime(expires)
     secret = _PREFIX + secrets.token_urlsafe(32)
     with database.write() as session:

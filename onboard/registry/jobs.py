@@ -69,7 +69,7 @@ class JobRepository(Repository):
             QuotaError: the owner has reached its limit of jobs or bytes.
             InputError: the queue name or the time limit is invalid.
         """
-        require_name(queue, "name of a queue")
+        require_name(queue, "queue name")
         require_time_limit(time_limit_seconds)
         columns = {"queue": queue, "priority": priority, "key": key, "owner": owner, "max_attempts": max_attempts}
         turn = next_turn(queue, priority, owner)

@@ -195,7 +195,7 @@ class QueueRepository(Repository):
 
     def set_paused(self, name: str, paused: bool) -> None:
         """Pause a queue (running jobs continue, queued ones wait) or resume it."""
-        require_name(name, "name of a queue")
+        require_name(name, "queue name")
         put_row(self._session, QueueRow, {"name": name}, {"paused": paused, "updated_at": database_now()})
         record(self._session, "queue.pause" if paused else "queue.resume", name)
 

@@ -233,7 +233,7 @@ def test_a_queue_that_no_worker_ever_served_is_told_and_the_job_waits(
     assert "default, gpu-larg" in diagnosis.check("queues")["found"]
     wrong = onboard("submit", "--dataset", rows, "--queue", "GPU large", **grown_up)
     assert wrong.code == 2
-    assert "name of a queue" in wrong.err
+    assert "queue name" in wrong.err
 
 
 def test_on_a_laptop_too_a_queue_that_no_worker_ever_served_is_told(

@@ -266,7 +266,7 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
-        for name, what in ((self.name, "name of a base"), *((source, "task name") for source in self.sources)):
+        for name, what in ((self.name, "base name"), *((source, "task name") for source in self.sources)):
             try:
                 require_name(name, what)
             except InputError as error:

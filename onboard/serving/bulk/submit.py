@@ -59,7 +59,7 @@ def submit_bulk(
         ConflictError: the output contains something else, or another job writes there.
         NotAllowedError, StorageError: the output cannot be written, or the input cannot be read.
     """
-    require_name(queue, "name of a queue")
+    require_name(queue, "queue name")
     versions = resolve(services.database, *references)
     names = [alias_names(services.database, reference) for reference in references]
     pinned = tuple(version.reference for version in versions)
