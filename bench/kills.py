@@ -18,6 +18,7 @@ import signal
 import sys
 import tempfile
 import threading
+from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -82,22 +83,22 @@ class Killed:
 
 
 class Deadly:
-    """A job's Progress that ends the process, for good, before the given thing that a stage does."""
+    """A job's Progress that ends the process, for good, before the given thing that a stage does; None: never."""
 
-    def __init__(self, progress: Progress, stage: Stage, place: int) -> None:
-        self._told, self._stage, self._place = progress, stage, place
-        self._inside = False
-        self.done = 0
+    def __init__(self, progress: Progress, place: tuple[Stage, int] | None) -> None:
+        self._told, self._place = progress, place
+        self._inside: Stage | None = None
+        self.done: Counter[Stage] = Counter()
 
     def stage_started(self, stage: Stage) -> None:
         """The job enters a stage."""
-        self._inside = stage is self._stage
+        self._inside = stage
         self._told.stage_started(stage)
 
     def stage_finished(self, stage: Stage, seconds: float, numbers: dict[str, Any]) -> None:
         """The stage ended."""
         self._told.stage_finished(stage, seconds, numbers)
-        self._inside = False
+        self._inside = None
 
     def note(self, message: str, **numbers: Any) -> None:
         """One line of progress."""
@@ -110,15 +111,15 @@ class Deadly:
 
     def over(self) -> None:
         """Nothing that comes now belongs to a stage."""
-        self._inside = False
+        self._inside = None
 
     def reached(self, *_: Any, **__: Any) -> None:
         """The stage is about to do something; the heartbeat's thread does not belong to it."""
-        if not self._inside or threading.current_thread() is not threading.main_thread():
+        if self._inside is None or threading.current_thread() is not threading.main_thread():
             return
-        if self.done == self._place:
+        if self._place == (self._inside, self.done[self._inside]):
             os.kill(os.getpid(), signal.SIGKILL)
-        self.done += 1
+        self.done[self._inside] += 1
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -152,12 +153,12 @@ def kills(folder: Path, times: int, seed: int) -> list[Killed]:
     with _services(template, base) as services:
         before = made_weights(services, base)
     drawn = random.Random(seed)
+    things = _things(folder, template, base)
     outcomes = []
     for stage in STAGES:
-        things = _things(folder, template, base, stage)
         for number in range(times):
             home = Path(shutil.copytree(template, folder / f"{stage}-{number}"))
-            outcomes.append(_killed(home, base, before, stage, drawn.randrange(things)))
+            outcomes.append(_killed(home, base, before, stage, drawn.randrange(things[stage])))
             shutil.rmtree(home)
     return outcomes
 
@@ -179,21 +180,21 @@ def _submit(services: Services, home: Path, task: str, count: int, tune: Any) ->
     submit(services, MemoryDoorbell(), JobRequest(read_dataset(rows, ReadOptions(suspects=False)), spec))
 
 
-def _things(folder: Path, template: Path, base: Base, stage: Stage) -> int:
-    """How many things the stage does, and with them in how many places it can be killed."""
-    home = Path(shutil.copytree(template, folder / f"{stage}-counted"))
-    counted = home / "things"
+def _things(folder: Path, template: Path, base: Base) -> dict[Stage, int]:
+    """How many things each stage does, and with them in how many places it can be killed."""
+    home = Path(shutil.copytree(template, folder / "counted"))
+    counted = home / "things.json"
 
     def count() -> None:
-        deadly = _attempt(home, base, stage, -1)
-        counted.write_text(str(deadly.done), encoding="utf-8")
+        done = _attempt(home, base).done
+        counted.write_text(json.dumps([done[stage] for stage in STAGES]), encoding="utf-8")
 
     in_a_process(count)
-    return int(counted.read_text(encoding="utf-8"))
+    return dict(zip(STAGES, json.loads(counted.read_text(encoding="utf-8")), strict=True))
 
 
 def _killed(home: Path, base: Base, made: dict[str, str], stage: Stage, place: int) -> Killed:
-    pid, status = in_a_process(lambda: _attempt(home, base, stage, place))
+    pid, status = in_a_process(lambda: _attempt(home, base, (stage, place)))
     faults = [] if os.WIFSIGNALED(status) else [f"it was not killed at place {place} of {stage}"]
     with _services(home, base) as services:
         with services.database.write() as session:
@@ -202,7 +203,7 @@ def _killed(home: Path, base: Base, made: dict[str, str], stage: Stage, place: i
     faults += [f"after the kill: {fault}" for fault in seen]
     published = before == 2
     if not published:
-        _, status = in_a_process(lambda: _attempt(home, base, stage, -1))
+        _, status = in_a_process(lambda: _attempt(home, base))
         faults += [] if status == 0 else [f"the second attempt ended with {status}"]
     with _services(home, base) as services:
         final, seen = _looked_at(services, base, made)
@@ -211,12 +212,12 @@ def _killed(home: Path, base: Base, made: dict[str, str], stage: Stage, place: i
     return Killed(stage.value, place, before, final, published, tuple(faults))
 
 
-def _attempt(home: Path, base: Base, stage: Stage, place: int) -> Deadly:
+def _attempt(home: Path, base: Base, place: tuple[Stage, int] | None = None) -> Deadly:
     """Claim the job and run it; the process may not come back from there."""
     made: list[Deadly] = []
 
     def run(job: Job, services: Services, progress: Progress) -> None:
-        deadly = Deadly(progress, stage, place)
+        deadly = Deadly(progress, place)
         made.append(deadly)
         event.listen(services.database.engine, "before_cursor_execute", deadly.reached)
         event.listen(services.database.engine, "commit", deadly.reached)
