@@ -328,10 +328,10 @@ class ClaimRepository(Repository):
 
     def _fenced(self, statement: TypedReturnsRows[T], job_id: str, attempt: int) -> T:
         """Return the value that a statement with the conditions of `owned_by` finds. Raises FencedError: none."""
-        found = self._session.scalars(statement).one_or_none()
-        if found is None:
+        value = self._session.scalars(statement).one_or_none()
+        if value is None:
             raise FencedError("attempt-fenced", job=job_id, attempt=attempt)
-        return found
+        return value
 
 
 def owned_by(job_id: str, attempt: int) -> tuple[ColumnElement[bool], ...]:

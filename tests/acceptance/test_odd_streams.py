@@ -35,7 +35,7 @@ def shell(command: str, environment: dict[str, str], folder: Path) -> subprocess
     )
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "koi8-r"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "koi8-r"])
 def test_what_an_encoding_lacks_is_replaced(encoding: str, environment: dict[str, str], tmp_path: Path) -> None:
     environment["PYTHONIOENCODING"] = encoding
     done = shell("onboard check rows.jsonl --json", environment, tmp_path)
@@ -50,7 +50,7 @@ def test_what_an_encoding_lacks_is_replaced(encoding: str, environment: dict[str
     assert b"-> " in done.stderr
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_a_closed_stream_harms_neither_the_command_nor_the_database(
     closed: str, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_new_labels_come_only_where_they_are_welcome(desk: Desk) -> None:
     rows = [{"text": f"it is what it is {place}", "label": "neutral"} for place in range(4)]
     with refused("unknown-label") as caught:
         adding(desk, rows)
+    assert "'neutral'" in caught.value.message
     assert "--new-labels" in caught.value.remedy
     adding(desk, rows, new_labels=True)
     desk.run(desk.claim())
@@ -165,8 +166,9 @@ def test_rows_of_another_form_or_kind_are_refused(desk: Desk) -> None:
         adding(desk, pairs)
     with refused("text-field"):
         adding(desk, pairs, remove=True)
-    with refused("unknown-label"):
+    with refused("unknown-label", row=2) as caught:
         adding(desk, [{"text": "one", "label": 0.5}, {"text": "two", "label": 0.75}], new_labels=True)
+    assert "is a number" in caught.value.message
 
 
 def test_sets_of_labels_are_no_rows_of_a_task_with_one_label_each(desk: Desk) -> None:

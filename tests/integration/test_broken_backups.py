@@ -106,8 +106,8 @@ def test_only_an_empty_service_is_restored_and_what_is_there_is_named(
     before = rows_of(lively)
     with refused("service-not-empty") as caught:
         restore(lively.settings, str(tmp_path / "backup"), quiet)
-    found = caught.value.data["found"]
-    assert (found["jobs"], found["tasks"], found["embedding_versions"]) == (4, 2, 4)
+    rows = caught.value.data["found"]
+    assert (rows["jobs"], rows["tasks"], rows["embedding_versions"]) == (4, 2, 4)
     assert "ONBOARD_HOME" in caught.value.remedy
     assert rows_of(lively) == before
 

@@ -249,8 +249,9 @@ def test_bytes_that_somebody_else_is_about_to_use_stay(desk: Desk) -> None:
 
 def test_it_does_not_run_beside_other_maintenance(desk: Desk) -> None:
     secret_task(desk)
-    with alone(desk.services.database, "backup"), refused("maintenance-at-work"):
+    with alone(desk.services.database, "backup"), refused("maintenance-at-work") as caught:
         delete_task(desk.services, "mood")
+    assert caught.value.data["holder"].startswith("backup ")
     assert desk.versions("mood")
     with pytest.raises(NotFoundError):
         delete_task(desk.services, "nothing")

@@ -177,7 +177,7 @@ def test_a_full_disk_leaves_no_half_file_and_what_was_there_stays(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("onboard.contract.version_files.open_new", half)
-    with refused("output-not-writable"):
+    with refused("output-not-writable", reason="No space left on device"):
         fetch(tiny_services, "mood", tmp_path)
     monkeypatch.undo()
     assert (tmp_path / "embedding.safetensors").read_bytes() == b"the last version"

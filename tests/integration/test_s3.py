@@ -179,7 +179,7 @@ def test_whoever_may_only_read_reads_and_is_told_when_writing(
     use(s3_server.make_user(json.dumps(MAY_READ)), monkeypatch)
     store = ArtifactStore(s3_url)
     assert store.get(digest) == b"tensors"
-    with refused("store-forbidden"):
+    with refused("store-forbidden", failed="this embedding (12 bytes) cannot be stored"):
         store.put(b"more tensors", "embedding")
 
 

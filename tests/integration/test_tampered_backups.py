@@ -158,7 +158,7 @@ def test_a_few_bytes_that_stand_for_gigabytes_are_not_unpacked(
 ) -> None:
     monkeypatch.setattr("onboard.operations.backup.rows._MOST_BYTES", 10_000)
     rewrite_rows(backup, "tasks", lambda rows: rows.append({"name": "a" * 20_000}))
-    with error_of("backup-part-unreadable"):
+    with error_of("backup-part-unreadable", reason="it is larger than 10000 bytes"):
         restored_into(empty_home, backup)
     require_untouched(empty_home)
 
@@ -176,7 +176,7 @@ def test_compressed_or_encrypted_members_are_refused(lively: Services, empty_hom
             data[place + flags] |= 1
     (tmp_path / "secret.zip").write_bytes(data)
     for name in ("packed.zip", "secret.zip"):
-        with error_of("backup-damaged"):
+        with error_of("backup-damaged", reason="manifest.json is compressed or encrypted"):
             restored_into(empty_home, tmp_path / name)
     require_untouched(empty_home)
 

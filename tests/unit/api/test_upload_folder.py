@@ -56,5 +56,5 @@ def test_a_home_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: p
     with refused("upload-folder-forbidden"), upload_folder(tmp_path):
         pass
     refuse(OSError(28, "No space left on device"))
-    with refused("uploads-not-stored"), upload_folder(tmp_path):
+    with refused("uploads-not-stored", reason="No space left on device"), upload_folder(tmp_path):
         pass

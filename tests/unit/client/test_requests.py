@@ -116,7 +116,7 @@ def test_texts_without_labels_are_sent_beside_the_dataset(service: FakeService, 
     service.client(tmp_path).submit(tmp_path / "rows.jsonl", "rows", unlabelled=tmp_path / "more.csv")
     (request,) = service.requests
     assert b'name="unlabelled"; filename="more.csv"' in request.read()
-    with refused("upload-file-unreadable"):
+    with refused("upload-file-unreadable", file=str(tmp_path / "nothing.csv")):
         service.client(tmp_path).submit(tmp_path / "rows.jsonl", unlabelled=tmp_path / "nothing.csv")
 
 
@@ -129,7 +129,7 @@ def test_a_dataset_of_the_hub_is_named_and_read_by_the_service(service: FakeServ
 
 
 def test_a_file_that_is_missing_is_told_before_anything_is_sent(service: FakeService, tmp_path: Path) -> None:
-    with refused("upload-file-unreadable"):
+    with refused("upload-file-unreadable", file=str(tmp_path / "nothing.jsonl")):
         service.client(tmp_path).submit(tmp_path / "nothing.jsonl")
     assert service.requests == []
 

@@ -34,7 +34,7 @@ def test_scripts_beside_files_of_rows_are_not_run(tmp_path: Path, read) -> None:
     folder.mkdir()
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     scripts_into(folder)
-    with refused("folder-not-a-dataset"):
+    with refused("folder-not-a-dataset", reason="Dataset scripts are no longer supported, but found rows.py"):
         read(folder)
     (folder / "rows.py").unlink()
     assert len(read(folder).dataset.train) == len(ROWS)

@@ -55,22 +55,28 @@ def test_the_last_but_one_label_is_not_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "labels", "more", "type_"),
+    ("action", "labels", "more", "type_", "facts"),
     [
-        ("remove", ("billing",), {}, "label-action-unknown"),
-        ("merge", ("billing",), {"to": "x"}, "merge-labels-too-few"),
-        ("rename", ("billing", "refund"), {"to": "x"}, "label-change-labels-too-many"),
-        ("rename", ("billing",), {}, "label-change-name"),
-        ("delete", ("billing",), {"to": "x"}, "label-change-name"),
-        ("describe", ("billing",), {}, "label-change-description"),
-        ("rename", ("billing",), {"to": " "}, "label-name-wrong"),
-        ("rename", ("billing",), {"to": "x "}, "label-name-wrong"),
-        ("rename", ("billing",), {"to": "x" * 201}, "label-name-wrong"),
-        ("rename", ("billing",), {"to": "x\ny"}, "label-name-wrong"),
-        ("rename", ("biling",), {"to": "x"}, "label-not-in-task"),
-        ("merge", ("billing", "billing"), {"to": "x"}, "label-given-twice"),
+        ("remove", ("billing",), {}, "label-action-unknown", {}),
+        ("merge", ("billing",), {"to": "x"}, "merge-labels-too-few", {}),
+        ("rename", ("billing", "refund"), {"to": "x"}, "label-change-labels-too-many", {}),
+        ("rename", ("billing",), {}, "label-change-name", {}),
+        ("delete", ("billing",), {"to": "x"}, "label-change-name", {}),
+        ("describe", ("billing",), {}, "label-change-description", {}),
+        ("rename", ("billing",), {"to": " "}, "label-name-wrong", {"trouble": "is empty"}),
+        ("rename", ("billing",), {"to": "x "}, "label-name-wrong", {"trouble": "begins or ends with whitespace"}),
+        (
+            "rename",
+            ("billing",),
+            {"to": "x" * 201},
+            "label-name-wrong",
+            {"trouble": "has 201 characters; the limit is 200"},
+        ),
+        ("rename", ("billing",), {"to": "x\ny"}, "label-name-wrong", {"trouble": "contains a control character"}),
+        ("rename", ("biling",), {"to": "x"}, "label-not-in-task", {"label": "biling"}),
+        ("merge", ("billing", "billing"), {"to": "x"}, "label-given-twice", {}),
     ],
 )
-def test_what_is_not_a_change_is_refused(action: Any, labels: Any, more: Any, type_: str) -> None:
-    with refused(type_):
+def test_what_is_not_a_change_is_refused(action: Any, labels: Any, more: Any, type_: str, facts: Any) -> None:
+    with refused(type_, **facts):
         known(action, labels, **more)

@@ -132,7 +132,7 @@ def test_one_row_that_does_not_fit_is_an_error_that_says_what_to_do(
     tiny_engine: Engine, rows: LabelledRows, small: Small
 ) -> None:
     for work in (train, lambda engine, rows: score(engine, rows.ids)):
-        with small(0), refused("gpu-memory-too-small") as caught:
+        with small(0), refused("gpu-memory-too-small", work="one row of this dataset") as caught:
             work(tiny_engine, rows)
         assert "nvidia-smi" in caught.value.remedy
         assert "more of it" not in caught.value.message

@@ -146,7 +146,7 @@ def test_a_server_that_is_away_is_told_at_once(document: dict[str, Any], store: 
 
 
 def test_an_address_that_mlflow_does_not_know_is_refused(document: dict[str, Any], store: str) -> None:
-    with error_of("mlflow-refuses"):
+    with error_of("mlflow-refuses", uri="nowhere://there"):
         log_job(document, "nowhere://there", "tickets")
 
 

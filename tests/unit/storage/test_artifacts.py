@@ -117,7 +117,7 @@ def test_a_write_that_breaks_off_midway_is_told_and_leaves_no_half_file(store: A
 
 def test_a_folder_that_cannot_be_made_is_not_allowed(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with refused("store-forbidden"):
+    with refused("store-forbidden", failed="this embedding (7 bytes) cannot be stored"):
         ArtifactStore(str(tmp_path / "file" / "artifacts")).put(b"tensors", "embedding")
 
 

@@ -109,5 +109,5 @@ def test_an_object_that_may_not_be_looked_up_is_told_in_our_words_at_the_first_l
 
     one = Objects("memory://bucket/rows.jsonl", "--input")
     monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.info", refuse)
-    with refused("store-forbidden"):
+    with refused("store-forbidden", failed="rows.jsonl cannot be looked up"):
         one.look("rows.jsonl")

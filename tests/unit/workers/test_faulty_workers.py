@@ -158,7 +158,7 @@ def test_a_faulty_worker_serves_no_queue_and_everybody_who_watches_is_told_why(s
     assert wait is not None
     assert wait.message.endswith("no worker on default, w1 takes no jobs: hypernetwork.safetensors is not readable")
     assert wait.remedy == "Restore it."
-    with refused("worker-in-trouble", name="w1") as caught:
+    with refused("worker-in-trouble", name="w1", reason="hypernetwork.safetensors is not readable.") as caught:
         workers_standing(seen, release_number())
     assert caught.value.remedy == "Restore it."
 
