@@ -180,6 +180,8 @@ def _show(
     answered = [outcome for outcome in outcomes if not isinstance(outcome, Unanswered | BadRow)]
     for named in dict.fromkeys(answer.task for answer in answered if answer.weak):
         say(f"warning: {named} is weak, see: onboard versions {named}")
+    for named in dict.fromkeys(answer.task for answer in answered if answer.unmeasured):
+        say(f"warning: {named} is unmeasured: no rows show how good it is. See: onboard versions {named}")
     errors = {(gone.task, gone.ref): gone.error for gone in outcomes if isinstance(gone, Unanswered)}
     for error in errors.values():
         say(f"error: {error.message}\n  → {error.remedy}")

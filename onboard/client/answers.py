@@ -148,7 +148,7 @@ def prediction_of(document: JsonObject) -> Prediction:
     shares = parsed.probabilities or ()
     return Prediction(
         parsed.label, parsed.probability, parsed.task, parsed.version, tuple(share.probability for share in shares),
-        parsed.weak, tuple(share.label for share in shares), parsed.unknown, parsed.labels,
+        parsed.weak, tuple(share.label for share in shares), parsed.unknown, parsed.labels, bool(parsed.unmeasured),
     )  # fmt: skip
 
 

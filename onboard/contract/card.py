@@ -32,7 +32,7 @@ def render_card(version: EmbeddingVersion) -> str:
         lines += _metrics(split, version.metrics.get(split) or {})
     facts = {
         "published": to_iso(version.created_at),
-        "initialised from": _init(version),
+        "initialized from": _init(version),
         "dataset": version.dataset_digest or "shipped with the base",
         ("embedding" if version.has_embedding else "weights"): version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
@@ -83,7 +83,7 @@ def _marks(version: EmbeddingVersion) -> list[str]:
 
 def _init(version: EmbeddingVersion) -> str:
     if version.parent == OWN_START:
-        return "no earlier task"
+        return "its own parameters"
     shares = ", ".join(f"{100 * weight:.0f}% {name}" for name, weight in version.mixed_from.items())
     return f"{version.parent} of {shares}" if shares else version.parent or "multi-task training of the base"
 

@@ -56,6 +56,9 @@ class PredictionDocument(Document):
     task: str
     version: int
     weak: Annotated[bool, Field(description="Whether the version is not clearly better than the most frequent label.")]
+    unmeasured: Annotated[
+        bool | None, Field(description="True if no rows show how good the version is; otherwise omitted.")
+    ] = None
     unknown: Annotated[
         bool | None, Field(description="Whether the text is unlike the task's data; only on request.")
     ] = None

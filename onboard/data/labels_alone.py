@@ -17,7 +17,7 @@ from onboard.data.problems import Finding, Problems, preview
 from onboard.data.read import Checked, ReadOptions, pool_beside, read_splits, report_of
 from onboard.data.rows import LabelColumn, LabelledRow
 from onboard.data.settled import LabelOptions
-from onboard.data.verbaliser import verbalise, words_finding, words_of
+from onboard.data.verbaliser import says_something, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
 from onboard.errors import InputError
 
@@ -57,8 +57,9 @@ def read_labels(options: ReadOptions) -> Checked:
     dataset = Dataset("classification", settled.labels, (), test=in_canonical_rows([row.example() for row in tests]))
     words = (options.verbaliser or verbalise)(dataset.labels)
     findings += [*settled.findings, *repeats]
-    said = words_finding(dataset.labels, words) if options.verbaliser else None
-    findings += [finding for finding in (said, _silent(dataset.labels, descriptions)) if finding is not None]
+    silent = _silent(dataset.labels, words, descriptions)
+    said = words_finding(dataset.labels, words) if options.verbaliser and silent is None else None
+    findings += [finding for finding in (said, silent) if finding is not None]
     findings += pool.findings() if pool else []
     return Checked(dataset, report_of(place, tables, settled, dataset, words, findings, options), pool)
 
@@ -99,20 +100,16 @@ def _require_no_rows_asked(options: ReadOptions) -> None:
             raise InputError("option-needs-rows", field=option.split()[0].strip("-"), option=option)  # fmt: skip
 
 
-def _silent(labels: Sequence[Label], descriptions: dict[str, str]) -> Finding | None:
-    """Warn about labels without meaningful words, such as codes and numbers, that have no description."""
+def _silent(labels: Sequence[Label], words: Sequence[str], descriptions: dict[str, str]) -> Finding | None:
+    """Warn about labels without a description whose words say nothing to the base, such as codes and numbers."""
     silent = [
-        label for label in labels
-        if label_key(label) not in descriptions and not any(len(word) > 1 and word.isalpha() for word in _words(label))
+        label for label, word in zip(labels, words, strict=True)
+        if label_key(label) not in descriptions and not says_something(label, word)
     ]  # fmt: skip
     if not silent:
         return None
     named = ", ".join(repr(preview(label_text(label))) for label in silent[:5])
-    message = f"The words of {named}{', …' if len(silent) > 5 else ''} say little, and there are no rows."
+    message = f"The words of {named}{', …' if len(silent) > 5 else ''} say little to the base, and there are no rows."
     return Finding(
         "labels_say_little", message, len(silent), 'Describe these labels: --label-description LABEL="what it means"'
     )
-
-
-def _words(label: Label) -> list[str]:
-    return words_of(label).split()

@@ -55,6 +55,16 @@ def verbalise(
     return tuple(words[label_key(label)] for label in labels)
 
 
+def says_something(label: Label, word: str) -> bool:
+    """Return whether a label's words may tell what it means: codes, numbers and words unknown to the base do not.
+
+    Args:
+        word: the base's words for it, from `verbalise`.
+    """
+    own = words_of(label)
+    return word.startswith(own) and any(len(part) > 1 and part.isalpha() for part in own.split())
+
+
 def words_finding(labels: Sequence[Label], words: Sequence[str]) -> Finding | None:
     """Warn about labels with words other than their own: cut, numbered, or unknown to the base's vocabulary."""
     other = [(label, word) for label, word in zip(labels, words, strict=True) if word != _all_words_of(label)]

@@ -26,6 +26,7 @@ class Prediction:
         labels: labels that the probabilities belong to; for a regression the buckets' values.
         unknown: whether the text is unlike the task's data; None if not requested.
         chosen: labels of the answer, for tasks with several labels per text; else None.
+        unmeasured: whether no rows show how good the version is.
     """
 
     label: Label
@@ -37,6 +38,7 @@ class Prediction:
     labels: tuple[Label, ...] = ()
     unknown: bool | None = None
     chosen: tuple[Label, ...] | None = None
+    unmeasured: bool = False
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:
         """Return the prediction as printed by `predict --json`, optionally with all probabilities."""
@@ -50,7 +52,11 @@ class Prediction:
             return answer
         shares = zip(self.labels, self.probabilities, strict=True)
         listed = [{"label": label, "probability": share} for label, share in shares]
-        return {**answer, "weak": self.weak, "probabilities": listed}
+        return {**answer, **self.marks(), "probabilities": listed}
+
+    def marks(self) -> dict[str, bool]:
+        """Return whether the version is weak; and that it is unmeasured, if so."""
+        return {"weak": self.weak, **({"unmeasured": True} if self.unmeasured else {})}
 
 
 @dataclass(frozen=True, slots=True)

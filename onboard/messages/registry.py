@@ -149,6 +149,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "Task {task!r} has other labels: {had} instead of {now}.",
         "Choose another name with --task, or pass --new-labels.",
     ),
+    "label-types-differ": Message(
+        "The labels of task {task!r} are {had}, and those of these rows are {now}: text and numbers differ.",
+        "Write the labels as the task has them, or pass --new-labels.",
+    ),
     "task-kind-differs": Message(
         "Task {task!r} is of kind {present}, and these rows are of kind {wanted}.",
         "Choose another name with --task, or pass --new-labels.",

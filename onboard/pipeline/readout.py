@@ -15,6 +15,7 @@ from onboard.contract.priors import PriorUse
 from onboard.contract.report import ReadoutFacts
 from onboard.data.splits import evenly_spaced
 from onboard.errors import InputError
+from onboard.hypernetworks.prior.fitting import usual_scale
 from onboard.model.readout import probabilities_of
 from onboard.model.task_weights import Answering
 from onboard.pipeline.evidence import HELD, PREDICTED
@@ -55,9 +56,12 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
     else:
         groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
     prior = None if bench.prior is None else bench.prior.prior
+    blocks, usual = blocks_of(bench, features), 0.0
+    if values is None:
+        usual = usual_scale(bench.dataset.labels, bench.words, bench.descriptions)
     if bench.dataset.several_labels:
-        return fit_sets(features, bench.targets(rows), groups, blocks_of(bench, features), names, prior)
-    return fit_readout(features, bench.weighted(rows), groups, values, blocks_of(bench, features), names, prior)
+        return fit_sets(features, bench.targets(rows), groups, blocks, names, prior, usual)
+    return fit_readout(features, bench.weighted(rows), groups, values, blocks, names, prior, usual)
 
 
 def fit_and_compare(

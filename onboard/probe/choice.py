@@ -104,7 +104,7 @@ def _best(tried: Sequence[TriedFinalist], noise: float) -> tuple[TriedFinalist, 
     if plain is None:
         return best, None
     if best is plain:
-        return plain, f"No earlier task is a better start than {plain.name}."
+        return plain, f"No earlier embedding is a better start than {plain.name}."
     gain, error = paired(plain.losses, best.losses)
     if gain > noise * error:
         return best, None

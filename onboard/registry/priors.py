@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, update
+from sqlalchemy.orm import aliased
 
 from onboard.domain.names import LATEST
 from onboard.domain.prior import FORMS, Form, PriorVersion, Taught, form_of
@@ -180,14 +181,16 @@ class PriorRepository(Repository):
 
     def helped(self, base_digest: str, limit: int) -> Sequence[tuple[str, float, dict[str, Any]]]:
         """Return the contribution of earlier tasks to the newest versions of a base, with reference and time, oldest
-        first.
+        first. A job counts once, with its last version.
         """
-        version, facts = EmbeddingVersionRow, JobRow.result["prior"]
+        version, facts, follower = EmbeddingVersionRow, JobRow.result["prior"], aliased(EmbeddingVersionRow)
+        is_last = ~exists().where(follower.job == version.job, follower.version > version.version)
         statement = (
             select(version.task, version.version, version.created_at, facts)
             .join(JobRow, JobRow.id == version.job)
             .join(TaskRow, TaskRow.name == version.task)
             .where(version.base_digest == base_digest, TaskRow.deleted_at.is_(None), version.lesson.is_not(None))
+            .where(is_last)
             .order_by(version.created_at.desc())
             .limit(limit)
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import select, update
 
-from onboard.domain.dataset import Kind, Label
+from onboard.domain.dataset import Kind, Label, label_text
 from onboard.domain.names import did_you_mean
 from onboard.domain.task import Task, label_keys
 from onboard.errors import ConflictError, NotFoundError
@@ -89,6 +90,9 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
     now = ", ".join(map(repr, labels)) or kind
     if present.kind != kind and present.labels and labels:
         raise ConflictError("task-kind-differs", task=present.name, present=present.kind, wanted=kind)
-    raise ConflictError(
-        "labels-differ", task=present.name, present=list(present.labels), wanted=list(labels), had=had, now=now
-    )
+    facts: dict[str, Any] = {
+        "task": present.name, "present": list(present.labels), "wanted": list(labels), "had": had, "now": now,
+    }  # fmt: skip
+    if sorted(map(label_text, present.labels)) == sorted(map(label_text, labels)):
+        raise ConflictError("label-types-differ", **facts)
+    raise ConflictError("labels-differ", **facts)

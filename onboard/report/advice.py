@@ -132,16 +132,14 @@ def unmeasured(document: Mapping[str, Any]) -> bool:
 def _not_measured(document: Mapping[str, Any]) -> Callout | None:
     if not unmeasured(document):
         return None
-    reason = text(document.get("validation_reason")) or "No rows were held out."
     if number(within(document, "dataset", "rows", "train")) == 0:
         task = text(document.get("task"))
-        steps = (
-            f"Label a few rows of each label, then submit them: `onboard submit --dataset FILE --task {task}`",
-            "To see which texts to label first, submit the labels again with `--unlabelled FILE`",
-        )
-        return Callout("warn", "Unmeasured: made from its labels alone", reason, steps)
+        steps = [f"Label a few rows of each label, then submit them: `onboard submit --dataset FILE --task {task}`"]
+        if not mapping(document.get("label_next")):
+            steps.append("To see which texts to label first, submit the labels again with `--unlabelled FILE`")
+        return Callout("warn", "Unmeasured: made from its labels alone", steps=tuple(steps))
     step = "Submit rows that are not trained on: `onboard submit --dataset FILE --test HELD_OUT_FILE`"
-    return Callout("warn", "The version was not measured", reason, (step,))
+    return Callout("warn", "The version was not measured", steps=(step,))
 
 
 def _alarm(document: Mapping[str, Any]) -> Callout | None:
@@ -149,7 +147,7 @@ def _alarm(document: Mapping[str, Any]) -> Callout | None:
     chosen = text(init.get("chosen"))
     if not init.get("alarm") or not chosen:
         return None
-    title = f"No earlier task was found to help: training started from `{chosen}`"
+    title = f"No earlier embedding was found to help: training started from `{chosen}`"
     others = "“Where training started” shows the other candidates."
     return Callout("warn", title, others)
 

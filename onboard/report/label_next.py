@@ -106,10 +106,10 @@ def _sentence(asked: Mapping[str, Any], rows: int) -> str:
     rest = "" if read is None or considered is None or read <= considered else f"; the file has {read:,.0f} rows"
     of = "" if considered is None else f" (of {considered:,.0f} that were looked at{rest})"
     if rows == 1:
-        return f"This text is the most useful one to label{of}. Label it, add it to the dataset, and submit it again."
+        return f"This text is the most useful one to label{of}. Label it, then submit it with the task's other rows."
     return (
         f"These {rows} texts are the most useful ones to label{of}, the least certain first; "
-        "near-duplicates are avoided if possible. Label them, add them to the dataset, and submit it again."
+        "near-duplicates are avoided if possible. Label them, then submit them with the task's other rows."
     )
 
 

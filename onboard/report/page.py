@@ -11,6 +11,7 @@ from onboard.domain.report import METRICS
 from onboard.report.advice import Callout, callouts, unmeasured
 from onboard.report.by_label import BY_LABEL_HEAD, by_label_notes, by_label_rows, neglect
 from onboard.report.charts import RowChart, StepChart
+from onboard.report.earlier_tasks import earlier_tasks
 from onboard.report.figures import (
     candidates_chart,
     curves,
@@ -69,6 +70,7 @@ class Page:
     chosen: str
     chosen_is: str
     start_notes: list[str]
+    earlier_tasks: list[str]
     candidates: RowChart | None
     candidate_head: list[str]
     candidate_rows: list[list[str]]
@@ -106,8 +108,9 @@ def page_of(document: Mapping[str, Any]) -> Page:
         mistakes=mistakes(mapping(document.get("confusion"))),
         more_labels=more_labels(document),
         chosen=text(init.get("chosen")),
-        chosen_is=", ".join(filter(None, (what_it_is(text(init.get("chosen"))), text(init.get("reason"))))),
+        chosen_is=". ".join(filter(None, (what_it_is(text(init.get("chosen"))), text(init.get("reason"))))),
         start_notes=start_notes(init),
+        earlier_tasks=earlier_tasks(document),
         candidates=candidates_chart(init),
         candidate_head=CANDIDATE_HEAD,
         candidate_rows=candidate_rows(init),
@@ -152,8 +155,8 @@ def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
             continue
         baselines = mapping(within(document, "baselines", split))
         columns = [metrics, *(mapping(baseline) for baseline in baselines.values())]
-        names = [name for names in METRICS.values() for name in names if name in metrics]
-        names += [name for name in metrics if name not in names]
+        known = (name for names in METRICS.values() for name in names if name in metrics)
+        names = list(dict.fromkeys((*known, *metrics)))
         yield SplitResults(
             title="Cross-validation" if _crossed(document, split) else f"{split.capitalize()} rows",
             explanation=_explanation(document, split),

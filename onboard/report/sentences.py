@@ -114,7 +114,7 @@ def headline(document: Mapping[str, Any]) -> str:
         return "There is no information about this job yet."
     if split is None or deciding is None:
         reason = text(document.get("validation_reason")).rstrip(".")
-        because = f": {reason}" if reason else ", as no rows were held out"
+        because = f". {reason}" if reason else ", as no rows were held out"
         return f"{version_name(document)} is published but was not measured{because}."
     metric = mapping(within(document, "metrics", split, deciding))
     baselines = mapping(within(document, "baselines", split))

@@ -20,7 +20,7 @@ _MIXTURE: Final = "mixture"
 _WHAT: Final = {
     "random": "random numbers, no earlier task",
     "mean": "an average of embeddings",
-    OWN_START: "its own parameters, no earlier task",
+    OWN_START: "its own parameters",
     "fingerprint": "derived from the texts, no earlier task",
     _MIXTURE: "a mixture of the best",
 }

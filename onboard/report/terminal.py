@@ -52,6 +52,7 @@ class _TerminalReport:
         yield from self._mistakes(plain)
         yield from self._more_labels(plain)
         yield from self._start(plain)
+        yield from self._earlier_tasks()
         yield from self._training(options)
         if page.tried:
             yield _heading("Methods tried")
@@ -96,19 +97,24 @@ class _TerminalReport:
             return
         yield _heading("Where training started")
         if page.chosen:
-            yield _text(f"Chosen: {page.chosen}{f' ({page.chosen_is})' if page.chosen_is else ''}")
+            yield _text(f"Chosen: {page.chosen}{f' – {page.chosen_is}' if page.chosen_is else ''}")
         yield from (_text(line) for line in _bulleted([*page.start_notes, *page.word_notes]))
         if page.candidates:
             rows = [[both_ends(name, NAME_CHARACTERS), *cells] for name, *cells in page.candidate_rows]
             yield _table(page.candidate_head, rows, plain)
             yield _text(page.candidates.caption, "dim")
 
+    def _earlier_tasks(self) -> Iterator[RenderableType]:
+        if self.page.earlier_tasks:
+            yield _heading("Contribution of earlier tasks")
+            yield from (_text(line) for line in _bulleted(self.page.earlier_tasks))
+
     def _training(self, options: ConsoleOptions) -> Iterator[RenderableType]:
         if not self.page.training and not self.loss:
             return
         yield _heading("Training")
         if self.page.training:
-            yield _text(", ".join(f"{name} {value}" for name, value in self.page.training))
+            yield from (_text(line) for line in _bulleted([f"{name}: {value}" for name, value in self.page.training]))
         if len(self.loss) > 1:
             line = "" if options.ascii_only else f" {sparkline(self.loss)} "
             yield _text(f"loss {self.loss[0]:.3g}{line or ' to '}{self.loss[-1]:.3g}")

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.report.reading import listing, mapping, mappings, number, text, within
-from onboard.report.sentences import metric_name
 
 GUARD_HEAD: Final = ["task", "verdict", "judged by", "change of loss, nats (95%)", "flipped answers"]
 MOST_NAMED: Final = 3  # of the tasks that did not pass
@@ -29,7 +28,7 @@ def guard_notes(guard: Mapping[str, Any]) -> list[str]:
 def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return facts on readout, calibration, novelty and hypernetwork."""
     parts = (
-        provisional_facts, readout_facts, prior_facts, calibration_facts, unknown_facts, tuning_facts,
+        provisional_facts, readout_facts, calibration_facts, unknown_facts, tuning_facts,
     )  # fmt: skip
     return [fact for part in parts for fact in part(document)]
 
@@ -60,25 +59,6 @@ def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def prior_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the contribution of earlier tasks to the readout, in points, and the tasks that contributed most."""
-    prior = mapping(document.get("prior"))
-    scale = number(prior.get("scale"))
-    if scale is None:
-        return []
-    lessons = number(prior.get("lessons")) or 0
-    drawn = f"drawn {100 * scale:.4g}% of the way towards what {lessons:,.0f} earlier tasks suggest for its label words"
-    facts = [("earlier tasks", drawn if scale else "on held-out rows, the readout is better without them")]
-    with_prior, without, rows = (number(prior.get(name)) for name in ("with_prior", "without", "rows"))
-    if with_prior is not None and without is not None:
-        measure = metric_name(text(prior.get("metric")) or "accuracy")
-        points = f"{with_prior - without:+.1f} points of {measure} ({without:.1f} → {with_prior:.1f}, readout alone)"
-        facts.append(("their contribution", f"{points} on {rows:,.0f} cross-validated rows"))
-    tasks = [mapping(task) for task in prior.get("tasks") or ()]
-    shares = [f"{text(task.get('task'))} {100 * (number(task.get('share')) or 0):.0f}%" for task in tasks]
-    return [*facts, *([("contributed most", ", ".join(shares))] if shares else [])]
-
-
 def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the temperature of the probabilities and its effect."""
     calibration = mapping(document.get("calibration"))
@@ -90,7 +70,8 @@ def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     for split in ("test", "validation"):
         before, after = (number(within(calibration, when, split)) for when in ("before", "after"))
         if before is not None and after is not None:
-            facts.append((f"calibration error, {split}", f"{before:.3f} without it, {after:.3f} with it"))
+            both = f"{before:.3f} without it, {after:.3f} with it" if before != after else f"{after:.3f}"
+            facts.append((f"calibration error, {split}", both))
     return facts
 
 

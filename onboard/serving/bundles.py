@@ -102,6 +102,7 @@ class BundledVersions:
             readout,
             temperature,
             novelty_in(content),
+            unmeasured=bool(facts["init"]) and not any(facts["metrics"].values()),
         )
         self._served = fitting(served, engine)
 

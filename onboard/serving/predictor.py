@@ -363,14 +363,17 @@ def _answer(served: ServedVersion, probabilities: np.ndarray, unknown: bool | No
     if task.kind == MULTILABEL:
         chosen, sure = chosen_set(task.labels, shown), min(max(score, 1 - score) for score in shown)
         return Prediction(
-            set_text(chosen), sure, task.name, served.version, shown, served.weak, task.labels, unknown, chosen
+            set_text(chosen), sure, task.name, served.version, shown, served.weak, task.labels, unknown, chosen,
+            served.unmeasured,
         )  # fmt: skip
     if task.low is None or task.high is None:
         labels, answer = task.labels, task.labels[best]
     else:
         buckets = Buckets(task.low, task.high)
         labels, answer = buckets.values, buckets.expectation(shown)
-    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak, labels, unknown)
+    return Prediction(
+        answer, shown[best], task.name, served.version, shown, served.weak, labels, unknown, None, served.unmeasured
+    )
 
 
 def _services_of(base_or_home: Base | Services | str | Path | None) -> Services | None:

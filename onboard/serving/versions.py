@@ -58,6 +58,7 @@ class ServedVersion:
         novelty: novelty detector; None for older versions, few rows, and shipped tasks.
         training: statistics of its training rows, to compare predicted texts with; None for older versions.
         whole: whether it has all labels of its task.
+        unmeasured: whether no rows show how good it is.
     """
 
     task: Task
@@ -71,6 +72,7 @@ class ServedVersion:
     novelty: Novelty | None = None
     training: Training | None = None
     whole: bool = True
+    unmeasured: bool = False
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -249,6 +251,7 @@ class RegistryVersions:
                 version.temperature,
                 novelty_in(content),
                 training_in(content),
+                unmeasured=version.unmeasured,
             )
             served = fitting(served, self._engine)
         except OF_A_ROW as error:

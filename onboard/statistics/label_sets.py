@@ -21,10 +21,12 @@ from onboard.statistics.prior import Prior
 from onboard.statistics.probabilities import sigmoid
 from onboard.statistics.readout import (
     FEWEST_JUDGING,
+    PRIOR_SCALES,
     RIDGE_PRIOR,
     RIDGES,
     SCALE_PRIOR,
     USUAL,
+    Drawn,
     Fitted,
     drawn_paths,
     folds_so_far,
@@ -32,7 +34,6 @@ from onboard.statistics.readout import (
     require_finite,
     rows_so_far,
     signed_roots,
-    weights_of_prior,
 )
 from onboard.statistics.ridge import Path, RidgeRows
 
@@ -73,11 +74,12 @@ def fit_sets(
     blocks: int = 1,
     names: np.ndarray | None = None,
     prior: Prior | np.ndarray | None = None,
+    usual_scale: float = PRIOR_SCALES[0],
 ) -> Fitted:
     """Fit a readout with independent scores in closed form; also predict its rows without their group.
 
     Args:
-        features, groups, blocks, names, prior: see `onboard.statistics.readout.fit_readout`.
+        features, groups, blocks, names, prior, usual_scale: see `onboard.statistics.readout.fit_readout`.
         truth: (n, L), 1 if a row has a label, else 0.
 
     Raises:
@@ -86,13 +88,13 @@ def fit_sets(
     require_finite(features)
     if len(truth) < 2:
         raise InputError("readout-needs-two-rows")
-    drawn_to = weights_of_prior(prior, names, features.shape[1])
+    drawn = Drawn.towards(prior, names, features.shape[1], usual_scale)
     features, counted = signed_roots(features), np.ones(len(truth))
-    best = _fitted(features, truth, groups, blocks, drawn_to)
+    best = _fitted(features, truth, groups, blocks, drawn)
     if names is not None:
         require_finite(names)
         words = with_names(features, truth, signed_roots(names), blocks, counted)
-        named = _fitted(*words, groups, blocks, drawn_to)
+        named = _fitted(*words, groups, blocks, drawn)
         best = replace(named, names=names) if named.loss <= best.loss else best
     return best
 
@@ -104,6 +106,7 @@ def fit_sets_so_far(
     texts: np.ndarray,
     blocks: int,
     prior: Prior | np.ndarray | None = None,
+    usual_scale: float = PRIOR_SCALES[0],
 ) -> Fitted:
     """Fit a readout with independent scores to the rows that are labeled so far, while more texts wait for labels.
 
@@ -111,15 +114,15 @@ def fit_sets_so_far(
     its words.
 
     Args:
-        features, names, texts, blocks, prior: see `onboard.statistics.readout.fit_so_far`.
+        features, names, texts, blocks, prior, usual_scale: see `onboard.statistics.readout.fit_so_far`.
         truth: (n, L), n ≥ 1, 1 if a row has a label, else 0.
 
     Raises:
         InputError: features are not finite, there are fewer than two texts, or the prior belongs to another base.
     """
     rows = rows_so_far(features, truth, names, texts, blocks)
-    drawn_to = weights_of_prior(prior, names, features.shape[1])
-    return _fitted_to(rows, rows.targets, folds_so_far(len(features)), drawn_to)
+    drawn = Drawn.towards(prior, names, features.shape[1], usual_scale)
+    return _fitted_to(rows, rows.targets, folds_so_far(len(features)), drawn)
 
 
 def _fitted(
@@ -127,17 +130,17 @@ def _fitted(
     truth: np.ndarray,
     groups: Sequence[np.ndarray],
     blocks: int,
-    drawn_to: np.ndarray | None,
+    drawn: Drawn | None,
 ) -> Fitted:
-    return _fitted_to(RidgeRows.of_sets(features, truth, blocks), truth, groups, drawn_to)
+    return _fitted_to(RidgeRows.of_sets(features, truth, blocks), truth, groups, drawn)
 
 
-def _fitted_to(rows: RidgeRows, truth: np.ndarray, groups: Sequence[np.ndarray], drawn_to: np.ndarray | None) -> Fitted:
+def _fitted_to(rows: RidgeRows, truth: np.ndarray, groups: Sequence[np.ndarray], drawn: Drawn | None) -> Fitted:
     path = Path.of(rows.x, rows.targets, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
     right = truth[judged].astype(np.float64)
     few = len(judged) < FEWEST_JUDGING
-    paths = drawn_paths(path, rows.x, drawn_to, judged)
+    paths = drawn_paths(path, rows.x, drawn, judged)
     options = [
         (_cost(one, ridge, paths[0].scale, groups, judged, right, few=few), one, ridge)
         for one in paths

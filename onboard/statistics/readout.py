@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -29,6 +29,7 @@ USUAL: Final = (1.0, 4.0)  # ridge and sharpness if there are too few rows to ch
 FEWEST_JUDGING: Final = 8
 FOLDS: Final = 10  # of the rows that are labeled so far
 PRIOR_SCALES: Final = (0.75, 1.0, 0.5, 0.25, 0.0)  # candidate strengths of the prior, the usual one first
+SILENT_SCALE: Final = 0.0  # the usual strength for labels whose words say nothing, such as codes
 SCALE_PRIOR: Final = 2.0  # penalty in nats for a difference of one, from held-out tasks, as is the usual scale
 _BEFORE: Final = (0, 1, 3, 4)  # blocks that readouts of unrooted features used for pairs
 
@@ -91,6 +92,27 @@ class Readout:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """The prior of a readout.
+
+    Args:
+        weights: (K, h) that the readout is drawn towards, on a lesson's scale.
+        usual_scale: strength of the prior unless rows prefer another one.
+    """
+
+    weights: np.ndarray
+    usual_scale: float
+
+    @classmethod
+    def towards(
+        cls, prior: Prior | np.ndarray | None, names: np.ndarray | None, width: int, usual_scale: float
+    ) -> Self | None:
+        """Return a readout's prior; None without one. Raises InputError: it belongs to another base."""
+        weights = weights_of_prior(prior, names, width)
+        return None if weights is None else cls(weights, usual_scale)
+
+
+@dataclass(frozen=True)
 class Fitted:
     """A readout fitted on n rows.
 
@@ -125,6 +147,7 @@ def fit_readout(
     blocks: int = 1,
     names: np.ndarray | None = None,
     prior: Prior | np.ndarray | None = None,
+    usual_scale: float = PRIOR_SCALES[0],
 ) -> Fitted:
     """Fit a readout in closed form.
 
@@ -139,6 +162,7 @@ def fit_readout(
         names: features (K, some of the first blocks) of the labels' words; None for a regression.
         prior: prior of earlier tasks, which takes `names`, or its weights (K, h) on a lesson's scale. None for a
             regression.
+        usual_scale: strength of the prior unless rows prefer another one; `SILENT_SCALE` for labels that say nothing.
 
     Raises:
         InputError: features are not finite, there are fewer than two rows, a label has no row, or the prior belongs to
@@ -146,13 +170,13 @@ def fit_readout(
     """
     require_finite(features)
     _require_rows(targets, regression=values is not None)
-    drawn_to = None if values is not None else weights_of_prior(prior, names, features.shape[1])
+    drawn = None if values is not None else Drawn.towards(prior, names, features.shape[1], usual_scale)
     features = signed_roots(features)
-    best = _fitted(features, targets, groups, values, blocks, drawn_to)
+    best = _fitted(features, targets, groups, values, blocks, drawn)
     if names is not None:
         require_finite(names)
         with_words = with_names(features, targets, signed_roots(names), blocks)
-        named = _fitted(*with_words, groups, None, blocks, drawn_to)
+        named = _fitted(*with_words, groups, None, blocks, drawn)
         best = replace(named, names=names) if named.loss <= best.loss else best
     return replace(best, readout=replace(best.readout, share=usual_share(len(features))))
 
@@ -164,6 +188,7 @@ def fit_so_far(
     texts: np.ndarray,
     blocks: int,
     prior: Prior | np.ndarray | None = None,
+    usual_scale: float = PRIOR_SCALES[0],
 ) -> Fitted:
     """A readout of the rows that are labelled so far, while more texts wait for a label; a label may have no row yet.
 
@@ -175,14 +200,14 @@ def fit_so_far(
         targets: (n, K) one-hot.
         names: features (K, some of the first blocks) of the labels' own words.
         texts: features (m, h), m ≥ 2, of texts of the task, the labelled ones among them.
-        blocks, prior: as of `fit_readout`.
+        blocks, prior, usual_scale: as of `fit_readout`.
 
     Raises:
         InputError: features that are not finite, fewer than two texts, a prior of another base.
     """
     rows = rows_so_far(features, targets, names, texts, blocks)
-    drawn_to = weights_of_prior(prior, names, features.shape[1])
-    return _fitted_to(rows, rows.targets, folds_so_far(len(features)), None, drawn_to)
+    drawn = Drawn.towards(prior, names, features.shape[1], usual_scale)
+    return _fitted_to(rows, rows.targets, folds_so_far(len(features)), None, drawn)
 
 
 def folds_so_far(rows: int) -> list[np.ndarray]:
@@ -237,9 +262,9 @@ def _fitted(
     groups: Sequence[np.ndarray],
     values: np.ndarray | None,
     blocks: int,
-    drawn_to: np.ndarray | None,
+    drawn: Drawn | None,
 ) -> Fitted:
-    return _fitted_to(RidgeRows.of(features, targets, blocks), targets, groups, values, drawn_to)
+    return _fitted_to(RidgeRows.of(features, targets, blocks), targets, groups, values, drawn)
 
 
 def _fitted_to(
@@ -247,14 +272,14 @@ def _fitted_to(
     targets: np.ndarray,
     groups: Sequence[np.ndarray],
     values: np.ndarray | None,
-    drawn_to: np.ndarray | None,
+    drawn: Drawn | None,
 ) -> Fitted:
     y = rows.targets if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
     path = Path.of(rows.x, y - centre, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
     regression = None if values is None else _Regression(values, float(centre[0]))
-    chosen = _chosen(drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets, regression)
+    chosen = _chosen(drawn_paths(path, rows.x, drawn, judged), groups, judged, targets, regression)
     solved = chosen.path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
     weights = weights / rows.lengths
@@ -307,12 +332,12 @@ def answers_after(
     return softmax(like.sharpness * (rows.seen(signed_roots(asked)) @ weights.T))
 
 
-def drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
-    """Return regressions by strength of the prior; only the usual strength if there are too few rows to choose."""
-    if drawn_to is None:
+def drawn_paths(path: Path, x: np.ndarray, drawn: Drawn | None, judged: np.ndarray) -> Sequence[Path]:
+    """Return regressions by strength of the prior, the usual one first; with too few rows to choose, no other."""
+    if drawn is None:
         return [path]
-    scales = PRIOR_SCALES[:1] if len(judged) < FEWEST_JUDGING else PRIOR_SCALES
-    return [path.drawn(x, drawn_to, scale) if scale else path for scale in scales]
+    others = () if len(judged) < FEWEST_JUDGING else (scale for scale in PRIOR_SCALES if scale != drawn.usual_scale)
+    return [path.drawn(x, drawn.weights, scale) if scale else path for scale in (drawn.usual_scale, *others)]
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,12 @@ def test_a_new_task_is_drawn_towards_it_and_names_what_contributed(desk: Desk, t
     assert [(line.version, line.prior.scale) for line in helped] == [("fourth@v1", facts["scale"])]
 
 
+def test_codes_as_labels_use_the_prior_only_if_rows_ask_for_it(desk: Desk, taught: PriorVersion) -> None:
+    facts = learned(desk, "coded", ("q3", "x19"))["prior"]
+    assert (facts["scale"], facts["tasks"], facts["with_prior"]) == (0.0, [], facts["without"])
+    assert desk.version("coded").prior_version is None
+
+
 def test_what_knows_rows_of_the_task_has_no_part_in_what_draws_its_readout(desk: Desk, taught: PriorVersion) -> None:
     desk.learn(rows_of("first", rows=16), "copy", method="linear")  # rows of `first`, and some more
     desk.learn(rows_of("second", rows=20), "second", method="linear")

@@ -124,7 +124,9 @@ def test_unlabelled_texts_get_their_report_and_say_where_the_middle_is(desk: Des
     answers = probabilities(desk, "v1", TEXTS)
     assert shares["yes"] == pytest.approx((answers.argmax(1) == 0).mean(), abs=1e-3)
     assert 0 < shares["yes"] < 1  # around their own middle both labels get some
-    assert "Current answers to the unlabeled texts" in render({"state": "succeeded", **result})
+    shown = render({"state": "succeeded", "dataset": {"rows": {"train": 0}}, **result})
+    assert "Current answers to the unlabeled texts" in shown
+    assert "--unlabelled FILE" not in shown  # which is done
 
 
 def test_fewer_texts_than_eight_do_not_say_where_the_middle_is(desk: Desk) -> None:
@@ -236,6 +238,13 @@ def test_the_check_says_what_there_is(desk: Desk, tiny_base: Base) -> None:
     assert (report["task"], report["rows"]["train"], report["estimated_seconds"] < 30) == ("tone", 0, True)
     assert {warning["code"] for warning in report["warnings"]} >= {"labels_say_little"}
     assert json.dumps(report)
+
+
+def test_the_check_names_labels_that_the_base_cannot_read(desk: Desk) -> None:
+    report = check(order_of(desk, labels="称賛,苦情,praise"), "mini")
+    (warning,) = [warning for warning in report["warnings"] if warning["code"] == "labels_say_little"]
+    assert (warning["count"], "苦情" in warning["message"], "praise" in warning["message"]) == (2, True, False)
+    assert "label_words" not in {warning["code"] for warning in report["warnings"]}  # advice for tasks with rows
 
 
 def test_an_attempt_that_dies_is_repeated_with_the_same_numbers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

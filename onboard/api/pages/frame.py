@@ -42,7 +42,7 @@ NAVIGATION: Final = (
     ("/tokens", "Tokens", "k", Scope.ADMIN),
     ("/audit", "Audit", "a", Scope.ADMIN),
     ("/webhooks", "Webhooks", "w", Scope.OPS),
-    ("/docs", "API", "p", Scope.READ),
+    ("/docs", "API", "d", Scope.READ),
 )
 
 

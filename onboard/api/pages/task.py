@@ -169,7 +169,7 @@ def try_texts(
 ) -> Response:
     """Show the answer to a text or a pair, with every label's probability."""
     (answer,) = request.app.state.predictions.predict([{"task": task, "ref": ref, **texts}], left)
-    document = {**answer.to_json(probabilities=True), "weak": answer.weak}
+    document = answer.to_json(probabilities=True)
     return page(request, "tried.html", document, chart=_shares(document), texts=texts)
 
 

@@ -40,6 +40,6 @@ def predict(
 
 def _document(outcome: Outcome, request: Request, probabilities: bool) -> dict[str, Any]:
     if isinstance(outcome, Prediction):
-        return {**outcome.to_json(probabilities=probabilities), "weak": outcome.weak}
+        return outcome.to_json(probabilities=probabilities) | outcome.marks()
     log(request.method, request.url.path, outcome.error)
     return {"task": outcome.task, "ref": outcome.ref, "error": document_of(outcome.error)}

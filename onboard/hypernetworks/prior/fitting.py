@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from onboard.bases import Base
+from onboard.data.verbaliser import says_something
+from onboard.domain.dataset import Label, label_key
 from onboard.domain.prior import Form, PriorVersion, Taught, digest_of_prior
 from onboard.hypernetworks.prior.lessons import read_taught
 from onboard.registry.services import Services
 from onboard.statistics.prior import HALF_TAUGHT, RIDGE, Lesson, Prior, fit_prior
+from onboard.statistics.readout import PRIOR_SCALES, SILENT_SCALE
 from onboard.storage.cache import Cache
 
 # part of the digest, because other releases may use other weights
@@ -50,6 +53,19 @@ def fitted(
     lessons = [lesson for lesson in taught if lesson.task not in without]
     key = digest_of_prior(base.digest, form, WEIGHING, lessons), tuple(lesson.task for lesson in lessons)
     return _fitted.get(key, lambda: _alike_everywhere(read_taught(services, base, lessons)))
+
+
+def usual_scale(labels: Sequence[Label], words: Sequence[str], described: Collection[str] = ()) -> float:
+    """Return the strength of the prior unless rows prefer another one: 0 unless two labels say something.
+
+    Args:
+        words: the base's words for the labels, from `onboard.data.verbaliser.verbalise`.
+        described: keys of labels with a description, which says something.
+    """
+    speaking = [
+        label_key(label) in described or says_something(label, word) for label, word in zip(labels, words, strict=True)
+    ]
+    return PRIOR_SCALES[0] if sum(speaking) > 1 else SILENT_SCALE
 
 
 def _alike_everywhere(lessons: dict[str, Lesson]) -> Prior | None:

@@ -21,7 +21,7 @@ from onboard.domain.annotation import Text, as_sets, labels_of_texts, without_se
 from onboard.domain.dataset import label_text
 from onboard.domain.label_set import ANSWERED_FROM, labels_in
 from onboard.domain.prior import form_of
-from onboard.hypernetworks.prior.fitting import fitted
+from onboard.hypernetworks.prior.fitting import fitted, usual_scale
 from onboard.hypernetworks.prior.head import prior_head
 from onboard.jobs.labelling.publishing import require_labelable, standing_of
 from onboard.jobs.labelling.texts import Read, SeenTexts, kept_features
@@ -120,7 +120,8 @@ class Learner:
 
     def _readout(self, labels: Sequence[str], rows: Sequence[Row]) -> Readout:
         seen_texts, prior = self._texts, self._prior()
-        names = seen_texts.names([words_of(label) for label in labels])
+        words = [words_of(label) for label in labels]
+        names = seen_texts.names(words)
         if not rows:
             return readout_of_names(names, seen_texts.centre(), seen_texts.blocks, prior)
         features = seen_texts.features([text for text, _ in rows])
@@ -129,7 +130,8 @@ class Learner:
         for number, (_, row) in enumerate(rows):
             targets[number, [places[label] for label in self._members(row)]] = 1
         fit = fit_sets_so_far if self._several else fit_so_far
-        return fit(features, targets, names, seen_texts.centre(), seen_texts.blocks, prior).readout
+        usual = usual_scale(labels, words)
+        return fit(features, targets, names, seen_texts.centre(), seen_texts.blocks, prior, usual).readout
 
     def _members(self, label: str) -> Sequence[str]:
         """Return the labels of a row as texts."""

@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 from fastapi.testclient import TestClient
+from sqlalchemy import update
 from support.callers import bearer
 from support.published import add_version
+from support.registry_samples import add_job
 
 from onboard.api.pages.priors import chart_of
 from onboard.bases import Base
 from onboard.contract.priors import HelpedDocument
+from onboard.hypernetworks.prior.line import list_priors
 from onboard.hypernetworks.prior.refit import refit
 from onboard.registry.services import Services
-from onboard.report.tuned import prior_facts
+from onboard.registry.tables import JobRow
+from onboard.report.earlier_tasks import earlier_tasks
 from onboard.statistics.prior import Lesson
 from onboard.storage.lesson import LESSON, pack_lesson
 
@@ -74,9 +78,24 @@ def test_the_page_shows_a_bar_for_every_version_that_rows_judge() -> None:
 
 
 def test_a_report_says_in_points_what_earlier_tasks_contributed() -> None:
-    facts = dict(prior_facts({"prior": FACTS}))
-    assert facts["earlier tasks"].startswith("drawn 75% of the way towards what 2 earlier tasks suggest")
-    assert facts["their contribution"].startswith("+8.3 points of accuracy (66.7 → 75.0")
-    assert facts["contributed most"] == "mood 80%, tone 20%"
-    assert prior_facts({"prior": None}) == []
-    assert "without them" in dict(prior_facts({"prior": {**FACTS, "scale": 0.0, "tasks": []}}))["earlier tasks"]
+    drawn, points, most = earlier_tasks({"prior": FACTS})
+    assert ("75%" in drawn, "2 earlier tasks" in drawn) == (True, True)
+    assert "+8.3 points of accuracy (66.7 → 75.0, 12 " in points
+    assert "mood 80%, tone 20%" in most
+    assert earlier_tasks({"prior": None}) == []
+    (ignored,) = earlier_tasks({"prior": {**FACTS, "scale": 0.0, "tasks": []}})
+    assert "ignores" in ignored
+
+
+def test_a_job_with_a_provisional_version_counts_once(tiny_services: Services, tiny_base: Base) -> None:
+    ones = np.ones((2, 12), np.float16)
+    lesson = tiny_services.store(pack_lesson(Lesson(ones, ones, rows=8), tiny_base.digest), LESSON)
+    job = add_job(tiny_services.database, "mood").id
+    for provisional in (True, False):
+        add_version(
+            tiny_services, tiny_base, "mood", *LABELS, pairs=False, lesson=lesson, job=job, provisional=provisional
+        )
+    with tiny_services.database.write() as session:
+        session.execute(update(JobRow).where(JobRow.id == job).values(result={"prior": FACTS}))
+    helped = list_priors(tiny_services.database, tiny_base.digest).helped
+    assert [line.version for line in helped] == ["mood@v2"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onboard.data.verbaliser import MAX_WORDS, verbalise, words_finding, words_of
+from onboard.data.verbaliser import MAX_WORDS, says_something, verbalise, words_finding, words_of
 from onboard.domain.dataset import in_canonical_order, label_key
 from onboard.errors import InputError
 
@@ -121,3 +121,22 @@ def test_labels_that_do_not_go_by_their_own_words_are_told(given_labels, words, 
         word = repr(words[given_labels.index(renamed[0])])
         assert f"for the base it becomes {word}, unless the start defines other words." in finding.message
         assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("label", "word", "says"),
+    [
+        ("card lost", "card lost", True),
+        ("CardLost", "card lost 2", True),  # numbered, since another label has the same words
+        ("1 star", "1 star", True),
+        ("no", "no", True),
+        ("c7", "c7", False),
+        ("3", "3", False),
+        (3, "3", False),
+        ("a", "a", False),
+        ("称賛", "label 1", False),  # unknown to the base
+        ("🙂", "label 2", False),
+    ],
+)
+def test_codes_numbers_and_words_unknown_to_the_base_say_nothing(label: str | int, word: str, says: bool) -> None:
+    assert says_something(label, word) is says

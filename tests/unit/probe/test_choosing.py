@@ -102,7 +102,7 @@ def test_where_nothing_beats_random_by_more_than_the_noise_it_starts_there_and_s
 def test_where_random_itself_is_best_the_alarm_says_that(monkeypatch: pytest.MonkeyPatch, evaluator: Make) -> None:
     outcome = decided(monkeypatch, evaluator(), tried("a@v1", level(1.0, 1)), tried(RANDOM, level(0.0, 2)))
     assert outcome.chosen.embedding == RANDOM
-    assert outcome.alarm == "No earlier task is a better start than random."
+    assert outcome.alarm == "No earlier embedding is a better start than random."
     assert outcome.ties == ()
 
 

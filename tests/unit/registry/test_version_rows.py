@@ -99,6 +99,16 @@ def test_another_label_set_is_refused_unless_it_is_wanted(database: Database) ->
         assert tasks.put(other, new_labels=True).labels == ("blue", "green")
 
 
+def test_labels_that_differ_only_in_their_type_are_refused_with_that_reason(database: Database) -> None:
+    with database.write() as session:
+        tasks = TaskRepository(session)
+        tasks.put(replace(sample_task(), labels=("1", "2")))
+        with refused("label-types-differ"):
+            tasks.require_labels("colours", "classification", [1, 2])
+        with refused("labels-differ"):
+            tasks.require_labels("colours", "classification", [1, 3])
+
+
 def test_labels_of_another_type_are_other_labels(database: Database) -> None:
     with database.write() as session:
         tasks = TaskRepository(session)

@@ -109,7 +109,7 @@ def test_who_has_a_weak_embedding_is_told_that_rows_can_choose_the_method_once()
 
 def test_the_report_says_what_a_method_started_from_and_trained() -> None:
     page = page_of({**WEAK, "training": {**WEAK["training"], "trained": 1200, "steps": 120}})
-    assert page.chosen_is == "its own parameters, no earlier task, Compacter starts as described in its paper."
+    assert page.chosen_is == "its own parameters. Compacter starts as described in its paper."
     assert (page.candidates, page.start_notes) == (None, [])
     assert page.training[:3] == [
         ("method", "compacter"), ("settings", "reduction_factor 16, n 4"), ("numbers trained", "1,200"),

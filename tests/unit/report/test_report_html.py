@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from onboard.report import render
 from onboard.report.charts import Scale, curve, moving_average
+from onboard.report.page import split_results
 
 EVIL = "<script>alert(1)</script>\"'&`"
 VOID = {"meta", "line", "circle", "polyline"}
@@ -148,6 +149,12 @@ def test_an_empty_document_is_a_page_too():
     assert "There is no information about this job yet." in visible(render({}))
 
 
+def test_a_metric_of_several_kinds_of_tasks_is_shown_once(document):
+    (result,) = split_results(document)
+    names = [row[0] for row in result.rows]
+    assert len(names) == len(set(names)) == len(document["metrics"]["test"])
+
+
 def test_a_weak_result_says_so_first_and_what_to_do_next(document):
     document["weak"] = True
     document["weak_reason"] = "It is not significantly better than the 20% of always giving the most frequent label."
@@ -176,7 +183,7 @@ def test_nothing_that_helps_is_told_above_the_numbers(document):
     alarm = "No candidate is a better start than mean by more than noise (a@v1: 0.010 nats a row, the noise is 0.020)."
     document["init"] |= {"chosen": "mean", "alarm": alarm}
     shown = visible(render(document))
-    notice = "No earlier task was found to help: training started from mean"
+    notice = "No earlier embedding was found to help: training started from mean"
     assert shown.index(notice) < shown.index("Test rows") < shown.index(alarm)
     assert notice not in visible(render(document | {"init": document["init"] | {"alarm": None}}))
 

@@ -50,7 +50,7 @@ def test_the_headline_follows_the_deciding_metric(metric, value, expected):
 
 def test_without_held_out_rows_the_headline_says_that_nothing_was_measured():
     document = {"state": "succeeded", "task": "t", "version": 1, "validation_reason": "Only 8 rows were submitted."}
-    assert headline(document) == ("Version 1 of `t` is published but was not measured: Only 8 rows were submitted.")
+    assert headline(document) == ("Version 1 of `t` is published but was not measured. Only 8 rows were submitted.")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from support.refusals import refused
 
 from onboard.statistics.prior import Lesson, Prior, fit_prior, names_on_scale
 from onboard.statistics.probabilities import mean_loss
-from onboard.statistics.readout import PRIOR_SCALES, answers_after, fit_readout, lesson_of
+from onboard.statistics.readout import PRIOR_SCALES, SILENT_SCALE, answers_after, fit_readout, lesson_of
 from onboard.statistics.ridge import Path
 
 WIDTH, BLOCKS = 4, 3
@@ -147,6 +147,21 @@ def test_a_prior_that_rows_left_out_do_not_want_leaves_no_trace(prior: Prior) ->
     assert np.array_equal(fitted.readout.bias, plain.readout.bias)
     few = fit_readout(features[:6], targets[:6], alone(6), blocks=BLOCKS, names=names, prior=wrong)
     assert few.scale == PRIOR_SCALES[0]  # too few rows to judge anything
+
+
+def test_labels_that_say_nothing_use_the_prior_only_if_rows_ask_for_it(prior: Prior) -> None:
+    features, targets, names = task(7, rows=60, noise=0.5)
+    nothing = 0.02 * prior.weights(names_on_scale(names))  # rows do not care
+    told = {
+        usual: fit_readout(features, targets, alone(60), blocks=BLOCKS, prior=nothing, usual_scale=usual).scale
+        for usual in (PRIOR_SCALES[0], SILENT_SCALE)
+    }
+    assert told == {PRIOR_SCALES[0]: PRIOR_SCALES[0], SILENT_SCALE: SILENT_SCALE}
+    few = fit_readout(features[:6], targets[:6], alone(6), blocks=BLOCKS, prior=nothing, usual_scale=SILENT_SCALE)
+    assert (few.scale, few.drawn_to) == (SILENT_SCALE, None)
+    features, targets, names = task(101, rows=40)
+    asked = fit_readout(features, targets, alone(40), blocks=BLOCKS, names=names, prior=prior, usual_scale=SILENT_SCALE)
+    assert asked.scale > 0
 
 
 def test_of_fewer_rows_it_is_drawn_towards_the_same(prior: Prior) -> None:

@@ -181,14 +181,14 @@ def test_a_text_is_answered_with_every_probability(browser: TestClient, page_app
     class Answers:
         def predict(self, inputs: Any, left: Any) -> list[Prediction]:
             asked.extend(inputs)
-            return [Prediction("good", 0.75, "mood", 1, (0.25, 0.75), True, (EVIL, "good"))]
+            return [Prediction("good", 0.75, "mood", 1, (0.25, 0.75), True, (EVIL, "good"), unmeasured=True)]
 
         def close(self) -> None: ...
 
     page_app.state.predictions = Answers()
     answer = browser.post("/tasks/mood/try", data={"text": EVIL, "ref": "v1"})
     page = without_quoted_scripts(answer.text)
-    for text in ("<b>good</b>", "75.0%", "25.0%", "weak"):
+    for text in ("<b>good</b>", "75.0%", "25.0%", "weak", "unmeasured"):
         assert text in page
     assert asked == [{"task": "mood", "ref": "v1", "text": EVIL}]
 
