@@ -9,7 +9,7 @@ import typer
 
 from cli.connection import connected
 from cli.output import AsJson, Document, emit
-from onboard.domain.counting import size_text
+from onboard.domain.counting import counted, size_text
 
 
 def delete(
@@ -34,9 +34,9 @@ def delete(
 def _told(document: Document) -> Iterator[str]:
 
     removed, descendants, unlearning = document["removed"], document["descendants"], document["unlearning"]
-    gone = ", ".join(f"{removed[what]} {what}" for what in ("versions", "jobs", "datasets"))
+    gone = ", ".join(counted(removed[f"{what}s"], what) for what in ("version", "job", "dataset"))
     yield f"task {document['task']} {'would be deleted' if document['dry_run'] else 'is deleted'}"
-    yield f"  deleted: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
+    yield f"  deleted: {gone}, {counted(removed['artifacts'], 'file')} ({size_text(removed['bytes'])})"
     if document["shared_with"]:
         yield f"  a dataset stays, because other tasks use it: {', '.join(document['shared_with'])}"
     if descendants["versions"] or descendants["hypernetworks"]:

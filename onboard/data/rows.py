@@ -378,7 +378,7 @@ def _class_name(value: object, names: tuple[str, ...]) -> Label:
         message = f"the label is {_type_name(value)}, though the file's schema says ClassLabel"
         raise RowError("label_type", message, "Write the file again.")
     if value == -1:
-        raise RowError("missing_label", "the label is -1, which means unlabelled", "Delete unlabeled rows.")
+        raise RowError("missing_label", "the label is -1, which means unlabeled", "Delete unlabeled rows.")
     if not 0 <= value < len(names):
         message = f"the label is {value}, but the file names only 0 to {len(names) - 1}"
         raise RowError("label_type", message, "Write the file again.")

@@ -18,12 +18,15 @@ METRICS: Final[Mapping[str, Sequence[str]]] = {
 CALIBRATION_ERROR: Final = "calibration_error"  # additionally measured for classification; it decides nothing
 LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse", CALIBRATION_ERROR})
 SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1", "micro_f1", "lrap", "exact_match"})  # displayed as per cent
+_ROUNDING: Final = 1e-12  # differences of this size come from floating-point arithmetic
 
 
 def plain_number(value: float, decimals: int = 3) -> str:
     """Format a metric's value with `decimals` decimals; with two significant digits if it would otherwise
-    round to 0.
+    round to 0, unless it differs from 0 by rounding errors only.
     """
+    if abs(value) < _ROUNDING:
+        value = 0.0
     return f"{value:.2g}" if 0 < abs(value) < 10**-decimals * 5 else f"{value:.{decimals}f}"
 
 

@@ -68,5 +68,5 @@ def mistakes(confusion: Mapping[str, Any]) -> Mistakes | None:
 
 def _cell(labels: list[str], count: int, of: int, true: int, predicted: int) -> Cell:
     share = count / of if of else 0.0
-    title = f"{count} of {of} rows labelled {labels[true]} were answered {labels[predicted]}"
+    title = f"{count} of {of} rows labeled {labels[true]} were answered {labels[predicted]}"
     return Cell(count, round(share, 3), true == predicted, title)

@@ -201,7 +201,7 @@ def training_facts(training: Mapping[str, Any]) -> Facts:
         ("method", text(training.get("method"))),
         ("settings", ", ".join(f"{name} {text(value)}" for name, value in settings.items() if text(value))),
         ("made of", _made_of(mapping(training.get("without_rows")))),
-        ("numbers trained", "" if trained is None else f"{trained:,.0f}"),
+        ("numbers trained", "" if trained is None or training.get("without_rows") else f"{trained:,.0f}"),
         ("steps", "" if steps is None else f"{steps:,.0f}"),
         ("share of the distance", "" if share is None else f"{100 * share:g}%"),
         ("learning rate", "" if rate is None else f"{rate:g}"),
@@ -216,7 +216,7 @@ def _made_of(without_rows: Mapping[str, Any]) -> str:
     if not labels:
         return ""
     also = f", {described:,.0f} of them described" if described else ""
-    whose = "unlabelled texts" if without_rows.get("unlabelled") else "generic texts that ship with Onboard"
+    whose = "unlabeled texts" if without_rows.get("unlabelled") else "generic texts that ship with Onboard"
     return f"the words of {labels:,.0f} labels{also}; centered by {texts or 0:,.0f} {whose}"
 
 

@@ -51,16 +51,16 @@ def _likelier(example: Example) -> str:
 def _shared(example: Example) -> str:
     earlier = mapping(example["also_in"])
     rows = [f"{text(row.get('split'))} row {text(row.get('row'))}" for row in (example, earlier)]
-    return f"{_quoted(example)}, labelled {label_name(example['label'])}, is {_listed(rows)}."
+    return f"{_quoted(example)}, labeled {label_name(example['label'])}, is {_listed(rows)}."
 
 
 def _repeated(example: Example) -> str:
-    return f"{_quoted(example)}, labelled {label_name(example['label'])}, is {_rows(example)}."
+    return f"{_quoted(example)}, labeled {label_name(example['label'])}, is {_rows(example)}."
 
 
 def _conflicting(example: Example) -> str:
     labels = _listed([label_name(label) for label in listing(example["labels"])])
-    return f"{_quoted(example)} is {_rows(example)}, labelled {labels}."
+    return f"{_quoted(example)} is {_rows(example)}, labeled {labels}."
 
 
 def _alike(example: Example) -> str:

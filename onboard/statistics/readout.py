@@ -190,16 +190,16 @@ def fit_so_far(
     prior: Prior | np.ndarray | None = None,
     usual_scale: float = PRIOR_SCALES[0],
 ) -> Fitted:
-    """A readout of the rows that are labelled so far, while more texts wait for a label; a label may have no row yet.
+    """A readout of the rows that are labeled so far, while more texts wait for a label; a label may have no row yet.
 
     Where the middle is and how long each block is say the texts, which need no label; every label has a row of its
     words. Rows judge ridge, sharpness and prior as soon as there are enough, each predicted without its fold.
 
     Args:
-        features: (n, h), n ≥ 1, of the labelled rows.
+        features: (n, h), n ≥ 1, of the labeled rows.
         targets: (n, K) one-hot.
         names: features (K, some of the first blocks) of the labels' own words.
-        texts: features (m, h), m ≥ 2, of texts of the task, the labelled ones among them.
+        texts: features (m, h), m ≥ 2, of texts of the task, the labeled ones among them.
         blocks, prior, usual_scale: as of `fit_readout`.
 
     Raises:

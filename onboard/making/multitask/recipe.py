@@ -73,7 +73,7 @@ class SourceEntry(Section):
     splits: Splits = Field(
         default="own",
         description="own: train, validation and test as they are. hold-out: `held_out_rows` training rows become the "
-        "validation, and the validation becomes the test where no labelled test exists. halve: the first half of the "
+        "validation, and the validation becomes the test where no labeled test exists. halve: the first half of the "
         "validation stays, the second is the test. The last two are the authors' for GLUE, whose test has no labels.",
     )  # fmt: skip
     held_out_rows: int = Field(default=1000, ge=1, description="Rows, for splits = hold-out (authors: 1,000).")

@@ -69,11 +69,12 @@ def test_the_page_shows_a_bar_for_every_version_that_rows_judge() -> None:
     ]
     chart = chart_of([HelpedDocument.model_validate({"created_at": None, **line}) for line in helped])
     assert chart is not None
-    assert [bar["version"] for bar in chart["bars"]] == ["mood@v1", "tone@v1"]
-    up, down = chart["bars"]
-    assert (up["y"], up["height"]) == (0.0, 60.0)
-    assert (down["y"], down["height"]) == (60, 28.8)
-    assert round(chart["mean"], 2) == 2.16
+    assert [(track.label, track.shown, track.detail) for track in chart.tracks] == [
+        ("tone@v1", "-4.0", "64.0 → 60.0"), ("mood@v1", "+8.3", "66.7 → 75.0"),
+    ]  # fmt: skip
+    down, up = (track.at or 0.0 for track in chart.tracks)
+    assert down < (chart.origin or 0.0) < up
+    assert "+2.2 on average" in chart.title
     assert chart_of([HelpedDocument.model_validate({"created_at": None, **helped[1]})]) is None
 
 

@@ -32,7 +32,7 @@ def said(tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPat
 def test_it_says_what_went_and_what_descends_and_how_to_rebuild_that(said: Run) -> None:
     code, dry, _ = said("tasks delete mood --dry-run")
     assert code == 0
-    assert dry.startswith("task mood would be deleted\n  deleted: 1 versions, 0 jobs, 0 datasets, 1 files (")
+    assert dry.startswith("task mood would be deleted\n  deleted: 1 version, 0 jobs, 0 datasets, 1 file (")
     assert said("tasks show mood")[0] == 0
     code, out, _ = said("tasks delete mood")
     assert code == 0
@@ -73,7 +73,7 @@ def test_every_kind_of_unlearning_has_its_line(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(cli.delete, "connected", lambda: nullcontext(service))
     assert command_line("tasks", "delete", "mood").out.splitlines() == [
         "task mood is deleted",
-        "  deleted: 1 versions, 1 jobs, 0 datasets, 3 files (2 kB)",
+        "  deleted: 1 version, 1 job, 0 datasets, 3 files (2 kB)",
         "  a dataset stays, because other tasks use it: same",
         "descendants:",
         "  a@v1: started from mood@v1",

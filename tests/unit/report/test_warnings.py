@@ -26,12 +26,12 @@ def test_what_the_checks_find_is_told_in_words(rows: Path, document) -> None:
     report = read_dataset(rows / "train.csv", ReadOptions(test=rows / "test.csv")).report.to_json()
     warnings = {warning["code"]: in_words(warning["examples"][0]) for warning in report["warnings"]
                 if warning["examples"]}  # fmt: skip
-    assert warnings["exact_duplicates"] == "“a fine day”, labelled good, is train rows 1, 2 and 3."
-    assert warnings["conflicting_labels"] == "“it rains” is train rows 4 and 5, labelled good and bad."
-    assert warnings["shared_rows"] == "“row number 1”, labelled good, is test row 1 and train row 7."
+    assert warnings["exact_duplicates"] == "“a fine day”, labeled good, is train rows 1, 2 and 3."
+    assert warnings["conflicting_labels"] == "“it rains” is train rows 4 and 5, labeled good and bad."
+    assert warnings["shared_rows"] == "“row number 1”, labeled good, is test row 1 and train row 7."
     document["dataset"]["warnings"] = report["warnings"]
     page = render(document)
-    assert "“row number 1”, labelled good, is test row 1 and train row 7." in page
+    assert "“row number 1”, labeled good, is test row 1 and train row 7." in page
     assert "{&#39;" not in page
     assert "[&#39;" not in page
 
@@ -46,11 +46,11 @@ def test_what_the_checks_find_is_told_in_words(rows: Path, document) -> None:
         ({"row": 3, "text": "a", "label": 0, "likelier": 1}, "Row 3, “a”, is labeled 0; 1 looks more likely."),
         ({"text": "a", "label": True, "likelier": False}, "“a” is labeled true; false looks more likely."),
         ({"split": "train", "row": 1, "text": "a", "label": "b", "rows": list(range(1, 2001))},
-         "“a”, labelled b, is train rows 1, 2, 3, 4, 5 and 1,995 more."),
+         "“a”, labeled b, is train rows 1, 2, 3, 4, 5 and 1,995 more."),
         ({"row": 12}, "row: 12"),
         ({"seen_in": {"split": "train", "rows": [1, 2]}, "is": None}, "seen in: split train rows 1 and 2, is: "),
         ({"labels": 3, "rows": None}, ""),
-        ({"split": None, "row": None, "text": None, "label": None, "also_in": 3}, "“”, labelled , is  row  and  row ."),
+        ({"split": None, "row": None, "text": None, "label": None, "also_in": 3}, "“”, labeled , is  row  and  row ."),
     ],
 )  # fmt: skip
 def test_every_form_has_its_words(example: dict[str, object], words: str) -> None:
