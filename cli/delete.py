@@ -49,7 +49,13 @@ def _told(document: Document) -> Iterator[str]:
     if unlearning is not None:
         yield from _unlearned(unlearning)
     elif descendants["versions"] or descendants["hypernetworks"]:
-        yield f"They stay unchanged. To rebuild them: onboard tasks delete {document['task']} --unlearn"
+        yield f"They stay unchanged. {_how_to_rebuild(document)}"
+
+
+def _how_to_rebuild(document: Document) -> str:
+    if document.get("shipped"):
+        return f"They cannot be rebuilt without {document['task']}, because a base was trained on it."
+    return f"To rebuild them: onboard tasks delete {document['task']} --unlearn"
 
 
 def _unlearned(unlearning: Document) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field
 
-from onboard.contract.document import Document
+from onboard.contract.document import Document, later
 
 if TYPE_CHECKING:
     from onboard.domain.descent import Descent
@@ -113,3 +113,4 @@ class DeletedDocument(Document):
     shared_with: tuple[str, ...]
     descendants: Descendants
     unlearning: UnlearningDocument | None
+    shipped: bool = later(False, "Whether a base was trained on the task, so that it cannot be unlearned.")

@@ -252,13 +252,14 @@ class ReadoutFacts(Partial):
 class ProvisionalFacts(Partial):
     """The provisional version of a job, a readout alone, and whether the job confirmed or replaced it.
 
-    version: its number. confirmed: whether it is the job's final version, for the `reason`.
+    version: its number; null for a job that rebuilds versions, which publishes only the final one. confirmed: whether
+        it is the job's final version, for the `reason`.
     start: the embedding from which the unsuccessful training started; null for all others.
     before, after: mean loss in nats of the readout alone and of the version with an embedding, on so many left-out
         `rows`; low, high: 95% interval of the paired difference (negative is better). Absent without such rows.
     """
 
-    version: int
+    version: int | None = None
     start: str | None = None
     confirmed: bool = False
     reason: str | None = None

@@ -7,7 +7,7 @@ that was only a candidate and was not chosen leaves no trace in the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from onboard.domain.init import MEAN
@@ -23,6 +23,7 @@ class Embedded:
         parents: names of what it was initialized from.
         hypernetworks: versions that it was learned under or is served with.
         prior: form and number of its readout's prior.
+        prior_without: tasks that this prior was fitted without.
     """
 
     task: str
@@ -33,6 +34,7 @@ class Embedded:
     job: str | None
     created_at: float
     prior: tuple[str, int] | None = None
+    prior_without: frozenset[str] = frozenset()
 
     @property
     def reference(self) -> str:
@@ -66,19 +68,21 @@ class Root:
     """The task at the root of the descent.
 
     Args:
-        since, until: epoch seconds between which it had versions.
+        bases: bases that it had versions or jobs on.
+        embedded: epoch seconds from which it had an embedding, by base.
+        until: epoch seconds at which it was deleted.
         priors: versions of priors that were fitted to its lesson: base, form, number.
     """
 
     task: str
     bases: frozenset[str]
-    since: float = math.inf
+    embedded: Mapping[str, float] = field(default_factory=dict)
     until: float = math.inf
     priors: frozenset[tuple[str, str, int]] = frozenset()
 
-    def was_there(self, base_digest: str, at: float) -> bool:
-        """Return whether it was one of the base's tasks at that time."""
-        return base_digest in self.bases and self.since <= at <= self.until
+    def had_embedding(self, base_digest: str, at: float) -> bool:
+        """Return whether it had an embedding on the base at that time."""
+        return self.embedded.get(base_digest, math.inf) <= at <= self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def _tuning(link: TunedVersion, root: Root, published: dict[str, str], so_far: D
         return f"tuned from hypernetwork version {link.parent}"
     if together in so_far.versions:
         return f"tuned with {together}"
-    if link.parent is not None and root.was_there(link.base_digest, link.created_at):
+    if link.parent is not None and root.had_embedding(link.base_digest, link.created_at):
         return "protected its answers while it was tuned"
     return None
 
@@ -131,11 +135,13 @@ def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
     for parent in version.parents:
         if parent in so_far.versions or parent.partition("@")[0] == root.task:
             return f"started from {parent}"
-        if parent == MEAN and root.was_there(version.base_digest, version.created_at):
+        if parent == MEAN and root.had_embedding(version.base_digest, version.created_at):
             return "started from the mean of all embeddings"
     for number in sorted(version.hypernetworks):
         if (version.base_digest, number) in so_far.hypernetworks:
             return f"was learned under hypernetwork version {number}"
-    if version.prior is not None and (version.base_digest, *version.prior) in root.priors:
+    if version.prior is None or root.task in version.prior_without:
+        return None
+    if (version.base_digest, *version.prior) in root.priors:
         return f"its readout was drawn towards version {version.prior[1]} of the prior, which it taught"
     return None

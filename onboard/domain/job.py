@@ -153,7 +153,7 @@ class JobSpec:
             it. `fast` requests only the first version. `method_setting` lists the method's settings as NAME=VALUE, and
             `label_description` the meanings of labels as LABEL=TEXT. `bulk` is the request of a job that answers files,
             which has no dataset. `change` describes how the dataset was made from an earlier one
-            (`onboard.contract.changes.TaskChange`).
+            (`onboard.contract.changes.TaskChange`). `replaces` lists the versions that a job rebuilds.
     """
 
     task: str
@@ -186,11 +186,16 @@ class JobSpec:
 
     @property
     def provisional(self) -> bool:
-        """Whether it publishes only a readout before it learns anything else.
+        """Whether it fits a readout before it learns anything else, and publishes it as provisional.
 
-        A job that rebuilds versions without a deleted task publishes only once.
+        A job that rebuilds versions does not publish it, unless it turns out to be the final version.
         """
-        return self.fast or not (self.without_embedding or self.readout == "never" or self.options.get("replaces"))
+        return self.fast or not (self.without_embedding or self.readout == "never")
+
+    @property
+    def replaces(self) -> tuple[str, ...]:
+        """References of the versions that it rebuilds without a deleted task; its version takes their place."""
+        return tuple(self.options.get("replaces", ()))
 
     @property
     def start(self) -> Init:

@@ -1,6 +1,7 @@
 """The first version of a job: a readout alone, published as provisional while its embedding is being learned.
 
-Rows that neither was trained on decide whether the job publishes a second version or confirms this one as final.
+Rows that neither was trained on decide whether the job publishes a second version or confirms this one as final. A job
+that rebuilds versions without a deleted task publishes only the final one, so that it replaces them once.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from onboard.contract.report import LatestMove, ProvisionalFacts
 from onboard.domain.job import Stage
@@ -52,7 +53,7 @@ _LATEST_BEFORE: Final = "`latest` was decided when the provisional version was p
 
 @dataclass(frozen=True)
 class First:
-    """The published readout of a job.
+    """The readout of a job.
 
     Args:
         attempt: the same attempt, under the first head.
@@ -60,7 +61,7 @@ class First:
         trained: the readout and its out-of-fold predictions.
         judged: its predictions.
         output: output of the stage.
-        version: the version as published, by this attempt or an earlier one.
+        version: the version as published, by this attempt or an earlier one; None for a job that rebuilds versions.
     """
 
     attempt: Attempt
@@ -68,11 +69,11 @@ class First:
     trained: TrainOutput
     judged: Judged
     output: FirstOutput
-    version: EmbeddingVersion
+    version: EmbeddingVersion | None
 
 
 def first_version(attempt: Attempt) -> First | None:
-    """Publish the readout as provisional, once per job; None if it is not wanted or the rows allow none.
+    """Fit the readout, and publish it as provisional, once per job; None if it is not wanted or the rows allow none.
 
     Raises:
         InputError: the rows allow no readout, and nothing else is wanted.
@@ -89,7 +90,9 @@ def first_version(attempt: Attempt) -> First | None:
     if output.trained is None or output.evaluated is None:
         return None
     judged = Judged(under_first_head.bench, spec, probed, output.trained, under_first_head.progress)
-    version = _published(under_first_head, probed, output.trained, judged, output.evaluated)
+    version = None
+    if not spec.replaces:
+        version = _published(under_first_head, probed, output.trained, judged, output.evaluated)
     return First(under_first_head, probed, output.trained, judged, output, version)
 
 
@@ -152,14 +155,14 @@ def _commit(
 
 
 def compared(first: First, judged: Judged, outcome: JobOutcome) -> ProvisionalFacts:
-    """Decide whether to publish the outcome of a job or to confirm its provisional version.
+    """Decide whether the outcome of a job or its readout is the final version.
 
     The rows that chose the readout's share compare the two, as they trained neither; the smaller loss wins. A kept
     tuning, and a method that `--method auto` chose, were already measured on them. With `--tune-hypernetwork always`
     the second version is always published.
 
     Args:
-        first: the provisional version.
+        first: the readout.
         judged: predictions of the outcome.
         outcome: the outcome.
     """
@@ -188,16 +191,17 @@ def compared(first: First, judged: Judged, outcome: JobOutcome) -> ProvisionalFa
 
 def decided(first: First, reason: str, *, confirmed: bool) -> ProvisionalFacts:
     """Return the facts of the provisional version: whether it is final, and why."""
-    return ProvisionalFacts(version=first.version.version, start=None, confirmed=confirmed, reason=reason)
+    number = None if first.version is None else first.version.version
+    return ProvisionalFacts(version=number, start=None, confirmed=confirmed, reason=reason)
 
 
 def confirm(first: First, probed: ProbeOutput, outcome: JobOutcome, facts: ProvisionalFacts) -> None:
-    """Make the provisional version final, with a report, and end the job.
+    """Make the readout the final version, with a report, and end the job.
 
-    If the version was deleted meanwhile, it is published again.
+    It is published now if it was not published as provisional, or was deleted meanwhile.
 
     Args:
-        first: the provisional version.
+        first: the readout.
         probed: start of the embedding's training, which made no better version.
         outcome: outcome of that training; with `--fast` the readout itself.
         facts: why the version is confirmed.
@@ -218,17 +222,17 @@ def confirm(first: First, probed: ProbeOutput, outcome: JobOutcome, facts: Provi
     evaluated = attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, first.output)
     attempt.progress.stage_started(Stage.PUBLISH)
     attempt.checkpoint()
-    started = time.monotonic()
-    novelty = novelty_of(attempt.bench, attempt.checkpoint)
-    evaluated = _as_published(first, evaluated)
-    attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
-    result = result_document(attempt, first.version, first.probed, confirmed, first.judged, evaluated, novelty)
-    if not _confirmed(attempt, first.version, result):
+    if first.version is None or not _confirmed(first, first.version, confirmed, evaluated):
         publish(attempt, first.probed, confirmed, first.judged, evaluated)
 
 
-def _confirmed(attempt: Attempt, version: EmbeddingVersion, result: dict[str, Any]) -> bool:
+def _confirmed(first: First, version: EmbeddingVersion, outcome: JobOutcome, evaluated: EvaluateOutput) -> bool:
     """Confirm the version; return False if it no longer exists."""
+    attempt, started = first.attempt, time.monotonic()
+    novelty = novelty_of(attempt.bench, attempt.checkpoint)
+    evaluated = _as_published(first, version, evaluated)
+    attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
+    result = result_document(attempt, version, first.probed, outcome, first.judged, evaluated, novelty)
     numbers = {"version": version.version, "latest": bool(result["latest"]["moved"])}
     with attempt.services.database.write() as session:
         if VersionRepository(session).provisional_of(attempt.job.id) is None:
@@ -240,9 +244,8 @@ def _confirmed(attempt: Attempt, version: EmbeddingVersion, result: dict[str, An
         return VersionRepository(session).confirm(attempt.job.id, attempt.job.attempt, result) is not None
 
 
-def _as_published(first: First, evaluated: EvaluateOutput) -> EvaluateOutput:
+def _as_published(first: First, version: EmbeddingVersion, evaluated: EvaluateOutput) -> EvaluateOutput:
     """Return the evaluation of the version as published: whether `latest` moved, even by an earlier release."""
-    version = first.version
     with first.attempt.services.database.read() as session:
         moved = any(move.version == version.version for move in AliasRepository(session).history(version.task, LATEST))
     latest = first.output.evaluated.latest if first.output.evaluated else evaluated.latest

@@ -245,7 +245,8 @@ def _commit(
     with attempt.services.database.write() as session:
         ClaimRepository(session).append(
             attempt.job.id, attempt.job.attempt, "stage_finished", "publish finished", stage=Stage.PUBLISH,
-            seconds=attempt.seconds[Stage.PUBLISH.value], numbers={"version": draft.version, "latest": moved},
+            seconds=attempt.seconds[Stage.PUBLISH.value],
+            numbers={"version": draft.version, "latest": None if spec.replaces else moved},  # see `publish` there
         )  # fmt: skip
         if drafts.hypernetwork is not None:
             _advance(session, attempt, drafts.hypernetwork, outcome)

@@ -13,7 +13,7 @@ from onboard.registry.services import Services
 
 def require_turn_to_tune(job: Job, services: Services) -> None:
     """Raise SlotTakenError while a job that was queued earlier rebuilds a version and may tune; see above."""
-    if not job.spec.options.get("replaces"):
+    if not job.spec.replaces:
         return
     with services.database.read() as session:
         earlier = JobRepository(session).rebuilding_before(job)

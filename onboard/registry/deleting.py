@@ -15,7 +15,7 @@ from onboard.registry.annotation_tables import AnnotationRow
 from onboard.registry.annotations import AnnotationRepository
 from onboard.registry.clock import database_now
 from onboard.registry.database import overwrite_deleted
-from onboard.registry.descent import BASE_OF_JOB
+from onboard.registry.descent import BASE_OF_JOB, EMBEDDED_AT
 from onboard.registry.events import EventRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.repository import Repository
@@ -102,7 +102,7 @@ class DeletingRepository(Repository):
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
         has_versions = select(exists().where(EmbeddingVersionRow.task == task))
         published, datasets = self._session.scalar(has_versions), self._datasets(task)  # after the lock
-        self._end_jobs(task, removed)
+        self._end_jobs(root, removed)
         if published:
             self.begin_again(root, removed)
         else:
@@ -149,9 +149,9 @@ class DeletingRepository(Repository):
                 measured[name] = max(newest, measured.get(name, 0.0))
         return measured
 
-    def _end_jobs(self, task: str, removed: Removed) -> None:
+    def _end_jobs(self, root: Root, removed: Removed) -> None:
         """Cancel open jobs and delete their requests and results. States and times remain."""
-        mine = JobRow.task == task
+        task, mine = root.task, JobRow.task == root.task
         removed.jobs = self._session.scalars(select(func.count()).where(_has_request(task))).one()
         ended = (
             update(JobRow)
@@ -173,7 +173,9 @@ class DeletingRepository(Repository):
             self._session.execute(update(JobEventRow).where(JobEventRow.id == event).values(numbers=code_only))
         bases = self._session.scalars(select(BASE_OF_JOB).where(mine).distinct()).all()
         for base in bases:
-            spec = JobSpec(task, "", options={} if base is None else {"base_digest": base}).to_json()
+            named = {} if base is None else {"base_digest": base}
+            dated = {EMBEDDED_AT: root.embedded[base]} if base in root.embedded else {}
+            spec = JobSpec(task, "", options={**named, **dated}).to_json()
             same = BASE_OF_JOB.is_(None) if base is None else base == BASE_OF_JOB
             self._session.execute(update(JobRow).where(mine, same).values(spec=spec, key=None, result=None))
         self._session.execute(update(JobRow).where(mine, JobRow.state != JobState.SUCCEEDED).values(error=_DELETED))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
 from sqlalchemy import func, select, union
 
 from onboard.domain.descent import Descent, Embedded, Root, TunedVersion, descent
+from onboard.domain.methods import WITH_EMBEDDING
 from onboard.domain.prior import form_of
 from onboard.registry.priors import PriorRepository
 from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 
 BASE_OF_JOB = JobRow.spec[("options", "base_digest")].as_string()
+EMBEDDED_AT: Final = "embedded_at"  # the option that jobs of deleted tasks keep: when the task first had an embedding
 
 
 class DescentRepository(Repository):
@@ -27,10 +31,25 @@ class DescentRepository(Repository):
             select(BASE_OF_JOB).where(JobRow.task == task, BASE_OF_JOB.is_not(None)),
         )
         digests = frozenset(self._session.scalars(bases))
-        times = select(TaskRow.created_at, func.coalesce(TaskRow.deleted_at, math.inf)).where(TaskRow.name == task)
-        lifetime = self._session.execute(times).one_or_none()
-        since, until = (math.inf, math.inf) if lifetime is None else lifetime
-        return Root(task, digests, since, until, PriorRepository(self._session).fitted_to(task))
+        until = select(func.coalesce(TaskRow.deleted_at, math.inf)).where(TaskRow.name == task)
+        return Root(
+            task, digests, self._embedded_at(task, digests), self._session.scalars(until).one_or_none() or math.inf,
+            PriorRepository(self._session).fitted_to(task),
+        )  # fmt: skip
+
+    def _embedded_at(self, task: str, bases: frozenset[str]) -> dict[str, float]:
+        """Return when the task first had an embedding, by base; if versions are missing, when it may have had one."""
+        row = EmbeddingVersionRow
+        of_task = select(row.base_digest, row.created_at, row.method).where(row.task == task)
+        versions = self._session.execute(of_task).all()
+        known = select(TaskRow.created_at).where(TaskRow.name == task, TaskRow.last_version > len(versions))
+        created_at = self._session.scalars(known).one_or_none()
+        if versions and created_at is not None:
+            return dict.fromkeys(bases, created_at)
+        dates = [(base, at) for base, at, method in versions if method in WITH_EMBEDDING]
+        kept = JobRow.spec[("options", EMBEDDED_AT)].as_float()
+        dates += self._session.execute(select(BASE_OF_JOB, kept).where(JobRow.task == task, kept.is_not(None)))
+        return dict(sorted(dates, key=lambda date: -date[1]))  # the earliest of each base is the last
 
     def of(self, root: Root) -> Descent:
         """Return its remaining descendants."""
@@ -59,7 +78,7 @@ class DescentRepository(Repository):
             .order_by(row.task, row.version)
         )
         rows = self._session.execute(statement)
-        return [
+        versions = [
             Embedded(
                 task, version, base, tuple(mixed or ()) or (parent,),
                 frozenset({pinned} if origin is None else {pinned, origin}), job, created_at,
@@ -67,6 +86,34 @@ class DescentRepository(Repository):
             )
             for task, version, base, parent, mixed, job, created_at, pinned, origin, prior, pairs in rows
         ]  # fmt: skip
+        return self._with_left_out(versions)
+
+    def _with_left_out(self, versions: Sequence[Embedded]) -> list[Embedded]:
+        """Return the versions with the tasks that their prior was fitted without; none where no job tells."""
+        left_out = dict(self._left_out())
+        told: dict[str, Embedded] = {}
+        for version in versions:
+            before = told.get(version.parents[0])
+            if version.job is not None:
+                without = left_out.get(version.reference, frozenset())
+            elif before is not None and (before.task, before.prior) == (version.task, version.prior):
+                without = before.prior_without  # it has the readout of the version that it was made of
+            else:
+                without = frozenset()
+            told[version.reference] = replace(version, prior_without=without)
+        return list(told.values())
+
+    def _left_out(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Yield each version whose job tells which tasks its prior was fitted without, with these."""
+        row, use = EmbeddingVersionRow, JobRow.result["prior"]
+        statement = (
+            select(row.task, row.version, row.prior_digest, use)
+            .join(JobRow, JobRow.id == row.job)
+            .where(row.prior_version.is_not(None))
+        )
+        for task, version, digest, prior in self._session.execute(statement):
+            if prior and prior.get("digest") == digest:
+                yield f"{task}@v{version}", frozenset(prior.get("left_out", ()))
 
     def _tuned(self) -> tuple[list[TunedVersion], set[tuple[str, int]]]:
         """Return every hypernetwork version, and which of them were collected."""

@@ -145,7 +145,7 @@ class JobRepository(Repository):
         statement = select(JobRow).where(JobRow.task == task, counts, rows).order_by(JobRow.number.desc()).limit(50)
         for row in self._session.scalars(statement.with_for_update() if hold else statement):
             job = to_job(row)
-            if not job.spec.is_bulk and not job.spec.options.get("replaces"):
+            if not job.spec.is_bulk and not job.spec.replaces:
                 return job
         return None
 

@@ -30,6 +30,7 @@ from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_n
 
 # Condition: of a method with an embedding, among those that this release supports.
 HAS_EMBEDDING: Final = EmbeddingVersionRow.method.in_(WITH_EMBEDDING)
+_NOT_LATEST: Final = "It replaces versions that `latest` did not point to."
 PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 in SQLite, 65,535 in PostgreSQL
 
 
@@ -81,12 +82,15 @@ class VersionRepository(Repository):
         assert draft.job is not None
         claims = ClaimRepository(self._session)
         # first, so that a late attempt gets a FencedError rather than another error
-        replaced = claims.hold(draft.job, attempt).spec.options.get("replaces", ())
+        replaced = claims.hold(draft.job, attempt).spec.replaces
         moves = move_latest and not replaced
         version = self.add(draft, task, move_latest=moves, present=present, new_labels=new_labels)
         OutboxRepository(self._session).add(PUBLISHED, published_facts(version))
-        if replaced and LATEST in UnlearningRepository(self._session).replace(task.name, replaced, version.version):
-            result = {**result, "latest": {"alias": LATEST, "moved": True, "reason": REBUILT}}
+        if replaced:
+            UnlearningRepository(self._session).replace(task.name, replaced, version.version)
+            moved = self._aliases.find(task.name, LATEST) == version.version
+            reason = REBUILT if moved else _NOT_LATEST
+            result = {**result, "latest": {"alias": LATEST, "moved": moved, "reason": reason}}
         claims.finish(draft.job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version})
         return version
 

@@ -40,7 +40,9 @@ def provisional_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     ended = text(document.get("state")) == "succeeded"
     became = "confirmed as the final version" if first.get("confirmed") else "a better version followed"
-    said = f"v{text(first.get('version'))}, {became if ended else 'no other version yet'}"
+    version = first.get("version")
+    which = "unpublished" if version is None else f"v{text(version)}"
+    said = f"{which}, {became if ended else 'no other version yet'}"
     low, high = number(first.get("low")), number(first.get("high"))
     between = "" if low is None or high is None else f" The difference is {low:+.3f} to {high:+.3f} (95%)."
     facts = [("provisional version", said), ("why", f"{text(first.get('reason'))}{between}".strip())]

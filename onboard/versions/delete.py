@@ -49,6 +49,7 @@ class Deleted:
         aliases: aliases by reference of their version.
         unlearning: what happens to descendants; None if not requested.
         bases: digests of bases with a prior that included the task and is refitted without it.
+        shipped: whether a base was trained on it, so that it cannot be unlearned.
     """
 
     task: str
@@ -59,6 +60,7 @@ class Deleted:
     unlearning: Unlearning | None = None
     artifacts: Sequence[ArtifactRecord] = field(default_factory=list)
     bases: Sequence[str] = ()
+    shipped: bool = False
 
     @property
     def queues(self) -> frozenset[str]:
@@ -85,6 +87,7 @@ class Deleted:
             shared_with=tuple(removed.shared_with),
             descendants=Descendants.of_descent(self.descendants, self.aliases),
             unlearning=unlearning,
+            shipped=self.shipped,
         )
 
 
@@ -145,9 +148,10 @@ def _from_registry(
     if not has_content and not (unlearning and (descendants.versions or descendants.hypernetworks)):
         alike = did_you_mean(name, (task.name for task in TaskRepository(session).list()))
         raise NotFoundError("unknown-task-to-delete", task=name, alike=alike)
-    if unlearning and repository.is_shipped(name):
+    shipped = repository.is_shipped(name)
+    if unlearning and shipped:
         raise ConflictError("task-taught-base", task=name)
-    deleted = Deleted(name, dry_run, Removed(), descendants, descent.aliases())
+    deleted = Deleted(name, dry_run, Removed(), descendants, descent.aliases(), shipped=shipped)
     if has_content:
         deleted.removed = repository.remove(root)
     elif UnlearningRepository(session).is_news(descendants):

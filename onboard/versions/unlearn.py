@@ -16,6 +16,7 @@ from onboard.domain.dataset import label_key, label_text
 from onboard.domain.descent import Descent
 from onboard.domain.init import InitKind
 from onboard.domain.job import JobSpec, JobState
+from onboard.domain.methods import LINEAR
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import NotFoundError
@@ -137,7 +138,7 @@ class _Work:
         jobs = JobRepository(self.session)
         earlier_jobs = [
             job for job in jobs.list(task=version.task, limit=1000)
-            if set(references) <= set(job.spec.options.get("replaces", ()))
+            if set(references) <= set(job.spec.replaces)
         ]  # fmt: skip
         for waiting in earlier_jobs:
             if waiting.state in (JobState.QUEUED, JobState.RUNNING):
@@ -149,7 +150,7 @@ class _Work:
         if before is None or why:
             self.result.cannot += [CannotRebuild(version=reference, why=why) for reference in references]
             return
-        request = self._request(_relabeled(before.spec, version), references)
+        request = self._request(_readout_alone(_relabeled(before.spec, version), version), references)
         job, _ = jobs.add(
             request, queue=before.queue, priority=before.priority, owner=actor(),
             time_limit_seconds=before.time_limit_seconds,
@@ -185,6 +186,13 @@ class _Work:
         if _labels(task.kind, task.labels) != _labels(version.task_kind, version.labels):
             return "the labels of its task have changed"
         return ""
+
+
+def _readout_alone(spec: JobSpec, version: EmbeddingVersion) -> JobSpec:
+    """Return the request for the readout alone if the version is one that its job has not confirmed."""
+    if not version.provisional:
+        return spec
+    return replace(spec, method=LINEAR, tune_hypernetwork="never", options={**spec.options, "fast": True})
 
 
 def _relabeled(spec: JobSpec, version: EmbeddingVersion) -> JobSpec:

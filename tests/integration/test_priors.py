@@ -20,6 +20,7 @@ from onboard.bases.lessons import pack_lessons, read_lessons
 from onboard.bases.load import load_engine
 from onboard.contract.versions import VersionDocument
 from onboard.domain.job import JobSpec, JobState
+from onboard.domain.label_change import LabelChange
 from onboard.domain.prior import PriorVersion
 from onboard.errors import FencedError, NotFoundError
 from onboard.hypernetworks.prior import refit as refits
@@ -27,6 +28,7 @@ from onboard.hypernetworks.prior.fitting import fitted
 from onboard.hypernetworks.prior.lessons import present_lessons
 from onboard.hypernetworks.prior.line import check_priors, list_priors, show_prior
 from onboard.hypernetworks.prior.refit import refit
+from onboard.jobs.labels import change_labels
 from onboard.operations.gc import collect_garbage
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.priors import PriorRepository
@@ -34,6 +36,7 @@ from onboard.registry.services import Services
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.statistics.prior import Lesson
 from onboard.storage.lesson import pack_lesson, unpack_lesson
+from onboard.testing import MemoryDoorbell
 from onboard.versions.delete import delete_task
 from workers.refitting import Refitting
 
@@ -185,6 +188,19 @@ def test_unlearning_rebuilds_what_was_drawn_towards_a_prior_that_knew_the_task(
     facts = desk.job(rebuilding["job"]).result["prior"]  # type: ignore[index]  # it has ended
     assert facts["left_out"] == ["fourth"]
     assert {part["task"] for part in facts["tasks"]} == {"first", "third"}
+
+
+def test_versions_whose_prior_left_the_task_out_do_not_descend(
+    desk: Desk, tiny_base: Base, taught: PriorVersion
+) -> None:
+    desk.learn(rows_of("second", rows=16), "copy", method="linear")  # rows of `second`, and some more
+    change_labels(desk.services, MemoryDoorbell(), "copy", LabelChange("rename", ("good",), "fine"))
+    learned(desk, "fourth")
+    assert (desk.version("copy@v1").prior_version, desk.version("copy@v2").prior_version) == (1, 1)
+    descendants = delete_task(desk.services, "second", dry_run=True).descendants
+    assert list(descendants.versions) == ["fourth@v1"]
+    descendants = delete_task(desk.services, "first", dry_run=True).descendants
+    assert set(descendants.versions) == {"copy@v1", "copy@v2", "fourth@v1"}
 
 
 def test_a_job_in_flight_begins_again_with_a_prior_without_the_deleted_task(

@@ -371,3 +371,34 @@ def test_deleting_alone_changes_nothing_that_descends(desk: Desk, tiny_base: Bas
     assert (numbers(desk, "child"), desk.version("child")) == (before, present)
     assert head_of(services, tiny_base) == 2
     assert desk.learn(GRANDCHILD, "grandchild")["hypernetwork_version"] == 2  # rows that tuned the head are gone
+
+
+def test_a_task_without_an_embedding_was_not_in_the_mean_also_after_it_was_deleted(desk: Desk) -> None:
+    services = desk.services
+    desk.learn(GONE, "gone", init="random")
+    desk.learn(GONE, "never", method="linear")
+    desk.learn(CHILD, "child", init="mean")
+    assert delete_task(services, "never").descendants.versions == {}
+    with pytest.raises(NotFoundError):
+        delete_task(services, "never", unlearning=True)
+    assert list(delete_task(services, "gone").descendants.versions) == ["child@v1"]
+    assert list(delete_task(services, "gone", unlearning=True).descendants.versions) == ["child@v1"]
+
+
+def test_the_mean_before_the_first_embedding_of_a_task_does_not_hold_it(desk: Desk) -> None:
+    desk.learn(GONE, "gone", method="linear")
+    desk.learn(CHILD, "before", init="mean")
+    desk.learn(GONE, "gone", init="random")
+    desk.learn(GRANDCHILD, "after", init="mean")
+    assert list(delete_task(desk.services, "gone").descendants.versions) == ["after@v1"]
+    assert list(delete_task(desk.services, "gone", unlearning=True).descendants.versions) == ["after@v1"]
+
+
+def test_a_task_with_missing_versions_may_have_had_an_embedding(desk: Desk) -> None:
+    desk.learn(OTHER, "other", init="random")
+    desk.learn(GONE, "gone", init="other")
+    desk.learn(CHILD, "child", init="mean")
+    desk.learn(GONE, "gone", method="linear")
+    delete_task(desk.services, "other", unlearning=True)  # gone@v1 is removed, no alias names it
+    assert [version.version for version in desk.versions("gone")] == [2]
+    assert "child@v1" in delete_task(desk.services, "gone", dry_run=True).descendants.versions

@@ -44,6 +44,14 @@ def test_it_says_what_went_and_what_descends_and_how_to_rebuild_that(said: Run) 
     assert said("tasks show mood")[0] == 3
 
 
+def test_it_recommends_no_command_that_would_be_refused(said: Run, tiny_services: Services, tiny_base: Base) -> None:
+    add_version(tiny_services, tiny_base, "tuned", *LABELS, z=embedding_of(3), parent="sst2@v1")
+    for words in ("tasks delete sst2 --dry-run", "tasks delete sst2"):
+        code, out, _ = said(words)
+        assert (code, "tuned@v1 (latest)" in out, "--unlearn" in out) == (0, True, False)
+    assert said("tasks delete sst2 --unlearn")[0] == 4
+
+
 def test_what_it_cannot_do_it_says_with_a_remedy(said: Run) -> None:
     code, _, error = said("tasks delete sst2 --unlearn")
     assert code == 4

@@ -8,13 +8,13 @@ from onboard.contract.deleting import Descendants
 from onboard.domain.descent import Descent, Embedded, Root, TunedVersion, descent
 
 BASE, OTHER = "sha256:base", "sha256:other"
-GONE = Root("gone", frozenset({BASE}), since=10.0, until=20.0)
+GONE = Root("gone", frozenset({BASE}), {BASE: 10.0}, until=20.0)
 
 
 def version(reference: str, *parents: str, at: float = 15.0, base: str = BASE, **more: Any) -> Embedded:
     task, _, number = reference.partition("@v")
     pinned = frozenset({more.pop("under", 1), more.pop("origin", 1)})
-    return Embedded(task, int(number), base, parents or ("random",), pinned, more.pop("job", None), at)
+    return Embedded(task, int(number), base, parents or ("random",), pinned, more.pop("job", None), at, **more)
 
 
 def tuned(number: int, parent: int | None, task: str | None, at: float = 15.0, base: str = BASE) -> TunedVersion:
@@ -55,6 +55,33 @@ def test_the_mean_holds_it_while_it_was_one_of_the_bases_tasks() -> None:
         version("elsewhere@v1", "mean", at=11.0, base=OTHER),
     )
     assert set(family.versions) == {"mean@v1", "part@v1"}
+
+
+def test_a_task_without_an_embedding_was_neither_in_the_mean_nor_protected() -> None:
+    alone = Root("gone", frozenset({BASE, OTHER}), {OTHER: 10.0}, until=20.0)
+    family = found(
+        version("mean@v1", "mean", at=11.0),
+        version("there@v1", "mean", at=11.0, base=OTHER),
+        tuned(2, 1, "beside", at=16.0),
+        tuned(3, 1, "gone", at=16.0),
+        root=alone,
+    )
+    assert set(family.versions) == {"there@v1"}
+    assert family.hypernetworks == {(BASE, 3): "tuned on it"}
+
+
+def test_a_prior_counts_only_where_it_was_fitted_with_the_task() -> None:
+    single, pairs = ("single", 2), ("pairs", 2)
+    teacher = Root("gone", frozenset({BASE}), priors=frozenset({(BASE, *single)}))
+    family = found(
+        version("drawn@v1", prior=single),
+        version("drawn@v2", prior=single, prior_without=frozenset({"gone-too"})),
+        version("left@v1", prior=single, prior_without=frozenset({"gone", "left"})),
+        version("pairs@v1", prior=pairs),
+        version("child@v1", "drawn@v1", prior=single, prior_without=frozenset({"gone"})),
+        root=teacher,
+    )
+    assert set(family.versions) == {"drawn@v1", "drawn@v2", "child@v1"}
 
 
 def test_a_hypernetwork_that_was_tuned_on_it_or_beside_it_descends_and_whatever_stands_under_that() -> None:

@@ -44,6 +44,7 @@ def test_a_published_a_failed_and_a_waiting_job_leave_no_request_and_no_output(s
     jobs = [ended_job(service, state, 0.0, base_digest=BASE) for state in (JobState.SUCCEEDED, JobState.FAILED)]
     with service.database.write() as session:
         jobs.append(JobRepository(session).add(sample_spec(), key="once")[0])
+        published = VersionRepository(session).resolve("colours@v1")
     done = delete_task(service, "colours").to_document().to_json()
     assert done["removed"].pop("bytes") > 0
     assert done["removed"] == {"versions": 1, "jobs": 3, "datasets": 1, "artifacts": 4}
@@ -53,7 +54,7 @@ def test_a_published_a_failed_and_a_waiting_job_leave_no_request_and_no_output(s
         events = [event.kind for event in EventRepository(session).list(jobs[0].id)]
     assert [job.state for job in states] == [JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]
     assert {(job.spec.dataset, job.key, job.result) for job in states} == {("", None, None)}
-    assert states[0].spec.options == {"base_digest": BASE}
+    assert states[0].spec.options == {"base_digest": BASE, "embedded_at": published.created_at}
     assert set(events) == {"state"}
 
 
