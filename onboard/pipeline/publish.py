@@ -246,7 +246,7 @@ def _commit(
         ClaimRepository(session).append(
             attempt.job.id, attempt.job.attempt, "stage_finished", "publish finished", stage=Stage.PUBLISH,
             seconds=attempt.seconds[Stage.PUBLISH.value],
-            numbers={"version": draft.version, "latest": None if spec.replaces else moved},  # see `publish` there
+            numbers={"version": draft.version, "latest": None if spec.replaces else moved},  # the replacement decides
         )  # fmt: skip
         if drafts.hypernetwork is not None:
             _advance(session, attempt, drafts.hypernetwork, outcome)
