@@ -20,8 +20,10 @@ from onboard.hypernetworks.prior.lessons import present_lessons
 from onboard.registry.bases import BaseRepository
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
+from onboard.statistics.prior import Prior
 
 _TIMES: Final = 5  # attempts, if tasks are published at the same time
+_FIRST: Final = "the first prior of the base"  # the reason of every version 1
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,15 @@ class _Due:
     head: PriorVersion | None
 
     @property
-    def is_present(self) -> bool:
-        return self.digest == (self.head.digest if self.head else "") or not (self.taught or self.head)
+    def is_empty(self) -> bool:
+        return not (self.taught or self.head)
+
+    def is_done(self, prior: Prior | None) -> bool:
+        """Whether the head is this prior, and leaves out the same lessons."""
+        head = self.head
+        if head is None or prior is None:
+            return head is None and prior is None
+        return (self.digest, prior.left_out) == (head.digest, head.left_out)
 
 
 def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
@@ -42,10 +51,10 @@ def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
 
     Args:
         base: a registered one.
-        reason: stored with the version.
+        reason: stored with the version, unless it is the first one.
 
     Raises:
-        DamagedError, PinMismatchError: a lesson cannot be read.
+        UnavailableError: the artifact store cannot be reached.
         ConflictError: tasks are published faster than it is fitted; a retry follows soon.
     """
     added = []
@@ -77,9 +86,11 @@ def refit_all(services: Services, reason: str) -> list[PriorVersion]:
 def _refit(services: Services, base: Base, form: Form, reason: str) -> PriorVersion | None:
     with services.database.read() as session:
         due = _due(PriorRepository(session), present_lessons(session, base)[form], base, form)
-    if due.is_present:
+    if due.is_empty:
         return None
     prior = fitted(services, base, form, due.taught)
+    if due.is_done(prior):
+        return None
     with services.database.write() as session:
         priors = PriorRepository(session)
         if _due(priors, present_lessons(session, base)[form], base, form) != due:
@@ -87,8 +98,9 @@ def _refit(services: Services, base: Base, form: Form, reason: str) -> PriorVers
         if prior is None:  # no lessons are left
             priors.retire(base.digest, form)
             return None
+        why = reason if priors.has_any(base.digest, form) else _FIRST
         draft = PriorVersion(
-            base.digest, form, 0, due.digest, digest_of_numbers(prior), len(prior.lessons), prior.left_out, reason
+            base.digest, form, 0, due.digest, digest_of_numbers(prior), len(prior.lessons), prior.left_out, why
         )
         return priors.advance(draft, due.taught, expected=due.head.version if due.head else None)
 
