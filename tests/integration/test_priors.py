@@ -304,6 +304,7 @@ def test_a_lesson_that_is_restored_teaches_again(desk: Desk, tiny_base: Base, ta
     (again,) = refit(desk.services, tiny_base, "it is restored")
     assert (without.left_out, again.left_out) == (("third",), ())
     assert again.fitted == taught.fitted != without.fitted
+    assert again.digest == taught.digest != without.digest
 
 
 def test_without_any_usable_lesson_there_is_no_prior(desk: Desk, tiny_base: Base, taught: PriorVersion) -> None:

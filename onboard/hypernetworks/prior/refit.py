@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+from sqlalchemy.orm import Session
 
 from onboard.bases import Base
 from onboard.domain.prior import FORMS, Form, PriorVersion, Taught, digest_of_prior
@@ -31,19 +33,11 @@ class _Due:
     """The lessons that a prior is due to be fitted to, and the head that it would replace."""
 
     taught: Sequence[Taught]
-    digest: str
     head: PriorVersion | None
 
     @property
     def is_empty(self) -> bool:
         return not (self.taught or self.head)
-
-    def is_done(self, prior: Prior | None) -> bool:
-        """Whether the head is this prior, and leaves out the same lessons."""
-        head = self.head
-        if head is None or prior is None:
-            return head is None and prior is None
-        return (self.digest, prior.left_out) == (head.digest, head.left_out)
 
 
 def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
@@ -85,26 +79,34 @@ def refit_all(services: Services, reason: str) -> list[PriorVersion]:
 
 def _refit(services: Services, base: Base, form: Form, reason: str) -> PriorVersion | None:
     with services.database.read() as session:
-        due = _due(PriorRepository(session), present_lessons(session, base)[form], base, form)
+        due = _due(session, base, form)
     if due.is_empty:
         return None
     prior = fitted(services, base, form, due.taught)
-    if due.is_done(prior):
+    draft = None if prior is None else _draft(base, form, due.taught, prior)
+    if _inputs(draft) == _inputs(due.head):
         return None
     with services.database.write() as session:
         priors = PriorRepository(session)
-        if _due(priors, present_lessons(session, base)[form], base, form) != due:
+        if _due(session, base, form) != due:
             raise ConflictError("prior-tasks-changed")
-        if prior is None:  # no lessons are left
+        if draft is None:  # no usable lessons are left
             priors.retire(base.digest, form)
             return None
-        why = reason if priors.has_any(base.digest, form) else _FIRST
-        draft = PriorVersion(
-            base.digest, form, 0, due.digest, digest_of_numbers(prior), len(prior.lessons), prior.left_out, why
-        )
+        draft = replace(draft, reason=reason if priors.has_any(base.digest, form) else _FIRST)
         return priors.advance(draft, due.taught, expected=due.head.version if due.head else None)
 
 
-def _due(priors: PriorRepository, taught: Sequence[Taught], base: Base, form: Form) -> _Due:
-    digest = digest_of_prior(base.digest, form, WEIGHING, taught) if taught else ""
-    return _Due(taught, digest, priors.head(base.digest, form))
+def _due(session: Session, base: Base, form: Form) -> _Due:
+    return _Due(present_lessons(session, base)[form], PriorRepository(session).head(base.digest, form))
+
+
+def _draft(base: Base, form: Form, taught: Sequence[Taught], prior: Prior) -> PriorVersion:
+    """Return the version of a prior; its digest covers the lessons that were used."""
+    used = [lesson for lesson in taught if lesson.task not in prior.left_out]
+    digest = digest_of_prior(base.digest, form, WEIGHING, used)
+    return PriorVersion(base.digest, form, 0, digest, digest_of_numbers(prior), len(used), prior.left_out)
+
+
+def _inputs(version: PriorVersion | None) -> tuple[object, ...]:
+    return () if version is None else (version.digest, version.left_out)
