@@ -15,6 +15,7 @@ from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.domain.moment import rough_text
 from onboard.domain.release import release_number
 from onboard.errors import DamagedError, OnboardError, OtherBaseError, UnavailableError
+from onboard.hypernetworks.prior.lessons import unusable_lessons
 from onboard.hypernetworks.prior.line import check_priors
 from onboard.jobs import status
 from onboard.jobs.doorbell import DEFAULT_QUEUE
@@ -105,14 +106,16 @@ def _named(base: Base) -> str:
 def _prior(settings: Settings) -> str:
     base = find_base(settings.base)
     with closing(open_services(settings)) as services:
-        heads = check_priors(services, base)
-    left_out = sorted({task for head in heads for task in head["left_out"]})
+        heads, left_out = check_priors(services, base), unusable_lessons(services, base)
     if left_out:
-        raise DamagedError("lessons-not-finite", left_out=list(left_out))
+        raise DamagedError("lessons-unusable", base=base.name, left_out=left_out)
     shown = [f"{head['form']} v{head['version']} of {head['lessons']} lessons" for head in heads]
     other = [str(head["form"]) for head in heads if not head["same"]]
     note = f"; the numbers differ from those on the machine that fitted it: {', '.join(other)}" if other else ""
-    return (", ".join(shown) or "none yet; the first is fitted after a task is published") + note
+    first = (
+        "the first job or `onboard prior refit` fits one" if base.lessons else "the first published task teaches one"
+    )
+    return (", ".join(shown) or f"none yet; {first}") + note
 
 
 def _device(settings: Settings) -> str:

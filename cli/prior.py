@@ -47,7 +47,7 @@ def show(
     base: OfBase = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a version: the tasks that taught it, and those left out because their values are not finite."""
+    """Show a version: the tasks that taught it, and those left out because their lessons cannot be used."""
     from onboard.contract.priors import PriorDetail
 
     with connected() as service:
@@ -88,13 +88,15 @@ def _facts(document: PriorDetail) -> Iterator[str]:
     yield f"digest  {document.digest}"
     yield f"fitted  {document.created_at}: {document.reason}"
     if document.left_out:
-        yield f"excluded because their numbers are not finite: {' '.join(document.left_out)}"
+        yield f"left out, because their lessons cannot be used: {' '.join(document.left_out)}"
     if document.unlearning:
         yield f"it was fitted to the deleted task {document.unlearning}; nothing new is learned with it"
-    taught = [f"{lesson.task}@v{lesson.version}" for lesson in document.taught]
+    left_out = set(document.left_out)
+    taught = [f"{lesson.task}@v{lesson.version}" for lesson in document.taught if lesson.task not in left_out]
     more = f" and {len(taught) - _MOST_SHOWN} more (--json)" if len(taught) > _MOST_SHOWN else ""
     yield f"lessons of {len(taught)} tasks: {' '.join(taught[:_MOST_SHOWN])}{more}"
 
 
 def _told(version: PriorDocument) -> str:
-    return f"prior v{version.version} ({version.form}): {version.lessons} lessons"
+    left_out = f"; left out: {' '.join(version.left_out)}" if version.left_out else ""
+    return f"prior v{version.version} ({version.form}): {version.lessons} lessons{left_out}"

@@ -38,6 +38,7 @@ from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
+from onboard.domain.prior import require_form
 from onboard.domain.submission import Submission
 from onboard.domain.task_search import TaskSearch
 from onboard.errors import NotAllowedError, OnboardError
@@ -527,7 +528,8 @@ class Onboard:
         return _document(prior_line.list_priors(self.services.database, self._named(base)).to_json())
 
     def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> JsonObject:
-        """A prior (None means the head) with the tasks that taught it. Raises NotFoundError."""
+        """A prior (None means the head) with the tasks that taught it. Raises NotFoundError, InputError."""
+        form = require_form(form)
         return _document(prior_line.show_prior(self.services.database, self._named(base), form, version).to_json())
 
     def bases(self, name: str | None = None) -> list[JsonObject]:

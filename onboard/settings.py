@@ -376,9 +376,13 @@ def _variables(names: Sequence[str]) -> str:
     return " and ".join(f"ONBOARD_{name.upper()}" for name in names)
 
 
-def environment_without_settings() -> dict[str, str]:
-    """The environment for a process that gets its settings in another way, without tokens and passwords."""
-    return {name: value for name, value in os.environ.items() if not name.upper().startswith("ONBOARD_")}
+def environment_of_worker(settings: Settings) -> dict[str, str]:
+    """The environment for a process that gets these settings through a pipe: without tokens and passwords.
+
+    It names the home, where bases are found by name.
+    """
+    others = {name: value for name, value in os.environ.items() if not name.upper().startswith("ONBOARD_")}
+    return {**others, "ONBOARD_HOME": str(settings.resolved_home)}
 
 
 def cuda_visible_devices() -> str | None:

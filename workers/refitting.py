@@ -17,7 +17,7 @@ from typing import Final
 from onboard.errors import OnboardError
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services, open_services
-from onboard.settings import Settings, environment_without_settings
+from onboard.settings import Settings, environment_of_worker
 
 _PAUSE_SECONDS: Final = 30.0  # after one that failed
 _REASON: Final = "tasks were published or deleted"
@@ -64,7 +64,7 @@ class Refitting:
     def _start(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [sys.executable, "-m", "workers.refitting"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            env=environment_without_settings(),
+            env=environment_of_worker(self._services.settings),
         )  # fmt: skip
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin as pipe:

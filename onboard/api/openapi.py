@@ -21,6 +21,7 @@ _PROBLEM: Final[dict[str, Any]] = {
         "detail": {"type": "string"},
         "code": {"type": "string", "description": "Stable name of the problem type."},
         "remedy": {"type": "string"},
+        "message": {"type": "string", "description": "The detail in words of the command line, if it differs."},
         "command": {"type": "string", "description": "The remedy as an `onboard` command, if there is one."},
         "field": {"type": ["string", "null"]},
         "row": {"type": ["integer", "null"]},

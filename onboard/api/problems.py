@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from onboard.api.headers import HEADERS
-from onboard.api.remedies import data_over_http, told_over_http
+from onboard.api.remedies import data_over_http, in_fields, told_over_http
 from onboard.errors import (
     InputError,
     InternalError,
@@ -66,9 +66,11 @@ def document_of(error: OnboardError) -> dict[str, Any]:
 
 
 def _told(error: OnboardError) -> dict[str, Any]:
-    remedies = told_over_http(error.remedy)
+    remedies, detail = told_over_http(error.remedy), in_fields(error.message)
     data = {**data_over_http(error.data), **remedies}
-    return _document(error.http_status, error.type, error.code, error.message, remedies["remedy"], data)
+    if detail != error.message:
+        data["message"] = error.message  # for the command line
+    return _document(error.http_status, error.type, error.code, detail, remedies["remedy"], data)
 
 
 def of_error(error: OnboardError, headers: Mapping[str, str] | None = None) -> Response:

@@ -101,6 +101,8 @@ TypedJob = Annotated[ReceivedForm, Depends(_read(JobForm))]
 def read_form(form: type[BaseModel], upload: ReceivedUpload) -> ReceivedForm:
     """Validate an upload with the form. Raises RequestValidationError, InputError."""
     fields = dict(upload.fields)
+    if "labels" in form.model_fields and "labels" not in fields and not _has_dataset(fields, upload):
+        raise InputError("dataset-missing", field="dataset")
     dataset = _source(fields, upload) if "labels" not in fields or _has_dataset(fields, upload) else None
     try:
         checked = form.model_validate(_values(fields))

@@ -38,7 +38,6 @@ _REQUESTS: Final = [
         (rf"onboard rollback (?P<task>[\w-]+) --alias {_NAME}", r"POST /v1/tasks/\g<task>/aliases/\g<name>/rollback"),
         (rf"onboard token create NAME --scope {_NAME}", r'POST /v1/tokens with {"name": NAME, "scopes": ["\g<name>"]}'),
         (r"onboard submit(?: --dataset)? FILE", "POST /v1/jobs"),
-        (r"onboard submit --task NAME --labels A,B", "POST /v1/jobs with task=NAME and labels=A,B"),
         (r"onboard add (?P<task>[\w-]+) FILE --replace", r"POST /v1/tasks/\g<task>/rows with replace=true"),
         (r"onboard add (?P<task>[\w-]+) FILE", r"POST /v1/tasks/\g<task>/rows"),
         (rf"onboard labels {_NAME}$", r"GET /v1/tasks/\g<name>/labels"),
@@ -52,7 +51,8 @@ _FIELDS: Final = {
 _OPTION: Final = re.compile(
     r"onboard [a-z][^.,;:]*"  # keep commands without a counterpart
     r"|(?P<flag>--[a-z][a-z-]*)"
-    r"(?: (?P<value>[A-Z][A-Z0-9,…]*\b|\d+|auto|random|drop|refuse|classification|regression|text\b"
+    r"(?: (?P<value>[A-Z][A-Z0-9,…]*\b|\d+|auto|random|drop|refuse|classification|regression|multilabel|text\b"
+    r"|exhaustive|always|never"
     r"|(?<=--task )[a-z0-9][a-z0-9_-]*(?![\w,])|(?<=--metric )\w+|(?<=--method )[\w+]+))?"
 )
 
@@ -61,7 +61,12 @@ def in_requests(remedy: str) -> str:
     """Replace commands and options in a remedy by requests and fields, if they have a counterpart."""
     for command, request in _REQUESTS:
         remedy = command.sub(request, remedy)
-    return _OPTION.sub(_field, remedy)
+    return in_fields(remedy)
+
+
+def in_fields(text: str) -> str:
+    """Replace options by fields of a form, for pages and messages, and keep commands."""
+    return _OPTION.sub(_field, text)
 
 
 def told_over_http(remedy: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from onboard.contract.drift import DriftDocument
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.methods import content_of
 from onboard.domain.names import Reference, require_alias, require_name
+from onboard.domain.prior import require_form
 from onboard.domain.task import AliasNames
 from onboard.errors import NotFoundError, UnavailableError
 
@@ -215,7 +216,8 @@ class Versions(Asking):
 
     @operation
     def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Steps[JsonObject]:
-        """Return a prior (None means the head) with the tasks that contributed to it. Raises NotFoundError."""
+        """Return a prior (None means the head) with the tasks that taught it. Raises NotFoundError, InputError."""
+        form = require_form(form)
         digest = yield from _digest(base)
         return (yield from get(f"/v1/priors/{form}", version=version, base=digest))
 

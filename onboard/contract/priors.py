@@ -19,7 +19,7 @@ class PriorDocument(Document):
     digest: Annotated[str, Field(description="Digest of its base, form and lessons.")]
     fitted: Annotated[str, Field(description="Digest of its numbers on the machine that fitted it.")]
     lessons: int
-    left_out: Annotated[tuple[str, ...], Field(description="Tasks with lessons that are not finite.")]
+    left_out: Annotated[tuple[str, ...], Field(description="Tasks with lessons that cannot be used.")]
     reason: str
     created_at: str | None
     retired_at: str | None

@@ -19,6 +19,7 @@ from onboard.data.rows import LabelColumn, LabelledRow
 from onboard.data.settled import LabelOptions
 from onboard.data.verbaliser import says_something, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
+from onboard.domain.submission import field_of
 from onboard.errors import InputError
 
 SOURCE: Final = "--labels"  # the source in reports, instead of a file
@@ -29,8 +30,8 @@ def read_labels(options: ReadOptions) -> Checked:
     """Check the labels of a task without labeled rows, and its test split and unlabeled texts, if any.
 
     Raises:
-        InputError: there are fewer than two labels, labels cannot be distinguished, a description belongs to an unknown
-            label, or an option requires rows.
+        InputError: there are fewer than two labels, one is repeated, labels cannot be distinguished, a description
+            belongs to an unknown label, or an option requires rows.
         DatasetError: problems of the files, see `onboard.data.read.read_dataset`.
     """
     _require_labels(options)
@@ -67,7 +68,7 @@ def read_labels(options: ReadOptions) -> Checked:
 def _require_labels(options: ReadOptions) -> None:
     """Raise InputError unless there are at least two distinguishable labels."""
     if len(options.labels) < 2:
-        raise InputError("labels-too-few-without-rows", field="labels")  # fmt: skip
+        raise InputError("labels-too-few", field="labels", labels=list(options.labels))
     longest = max(options.labels, key=lambda label: len(label_text(label)))
     if len(label_text(longest)) > MAX_LABEL_CHARACTERS:
         raise InputError(
@@ -97,7 +98,7 @@ def _require_no_rows_asked(options: ReadOptions) -> None:
     }
     for option, is_given in given.items():
         if is_given:
-            raise InputError("option-needs-rows", field=option.split()[0].strip("-"), option=option)  # fmt: skip
+            raise InputError("option-needs-rows", field=field_of(option), option=option)
 
 
 def _silent(labels: Sequence[Label], words: Sequence[str], descriptions: dict[str, str]) -> Finding | None:

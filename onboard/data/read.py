@@ -96,7 +96,10 @@ class ReadOptions:
         if len(self.text_fields) > 2:
             raise InputError("text-field-count", text_fields=list(self.text_fields), count=len(self.text_fields))
         if self.labels and len({label_key(label) for label in self.labels}) < 2:
-            raise InputError("labels-too-few", labels=list(self.labels))
+            if len(self.labels) > 1:
+                repeated = label_text(self.labels[0])
+                raise InputError("label-repeated", field="labels", label=repeated, repeated=preview(repeated))
+            raise InputError("labels-too-few", field="labels", labels=list(self.labels))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class PriorVersion:
         digest: of its inputs: base, form, lessons, and how lessons are weighted.
         fitted: digest of its numbers, on the machine that fitted it.
         lessons: number of lessons.
-        left_out: tasks with lessons that are not finite.
+        left_out: tasks with lessons that cannot be used: missing, damaged, of another base, or not finite.
         created_at: epoch seconds.
         retired_at: epoch seconds at which it stopped being the head; None for the head.
         unlearning: the deleted task that it was fitted to; None if there is none.

@@ -289,6 +289,11 @@ def fields_of(declaration: type[Any]) -> tuple[Field, ...]:
     return tuple(_field(declared.name, hints[declared.name], declared.default) for declared in fields(declaration))
 
 
+def field_of(option: str) -> str:
+    """Return the name of the field that an option sets, such as `label_field` for `--label-field NAME`."""
+    return option.split()[0].strip("-").replace("-", "_")
+
+
 def _field(name: str, hint: Any, default: Any) -> Field:
     kind, option = get_args(hint)
     if NoneType in get_args(kind):

@@ -20,7 +20,7 @@ from onboard.operations.worker_logs import log_file, shorten_log
 from onboard.registry.schema import home_trouble
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
-from onboard.settings import environment_without_settings
+from onboard.settings import environment_of_worker
 
 SETTINGS_FROM_STDIN: Final = "--settings-from-stdin"  # option of `python -m workers`
 IDLE_EXIT_SECONDS: Final = 60.0
@@ -114,11 +114,11 @@ def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seco
             stderr=log,
             start_new_session=True,
             cwd=home,
-            env=environment_without_settings(),
+            env=environment_of_worker(services.settings),
         )
     spawned.append(process)
     assert process.stdin is not None
-    with process.stdin as pipe:  # pass our settings: the worker's environment and folder do not matter
+    with process.stdin as pipe:  # pass our settings: only the home is in the worker's environment
         pipe.write(json.dumps(services.settings.for_worker()).encode())
     return process.pid
 

@@ -12,6 +12,7 @@ from onboard.domain.init import InitKind
 from onboard.domain.job import JobSpec
 from onboard.domain.methods import AUTO, FROM_ADAPTERS, LINEAR, OWN_WEIGHTS
 from onboard.domain.methods import require_method as require_known
+from onboard.domain.submission import field_of
 from onboard.errors import InputError
 
 
@@ -87,7 +88,7 @@ def _require_names_do(spec: JobSpec) -> None:
     }
     for option, is_given in given.items():
         if is_given:
-            raise InputError("option-without-rows", field=option.split()[0].strip("-"), option=option)  # fmt: skip
+            raise InputError("option-without-rows", field=field_of(option), option=option)
 
 
 def _require_readout_does(spec: JobSpec) -> None:
@@ -102,7 +103,7 @@ def _require_readout_does(spec: JobSpec) -> None:
     }
     for option, is_given in given.items():
         if is_given:
-            raise InputError("option-with-sets", field=option.split()[0].strip("-"), option=option)
+            raise InputError("option-with-sets", field=field_of(option), option=option)
 
 
 def _require_alone(spec: JobSpec) -> None:

@@ -29,7 +29,7 @@ API: Final[Mapping[str, Message]] = {
     "dataset-not-a-file": Message("dataset: this is not a file.", "Send the file of labeled rows as dataset."),
     "dataset-not-one-file": Message(
         "dataset: this is neither one file nor one hf:// name.",
-        "Send the file as dataset, with its name. For a task without rows, send task and labels instead.",
+        "Send the file as dataset, with its name.",
     ),
     "file-not-expected": Message(
         "{field}: this field does not take a file.", "Send one file for each of: {file_fields}."

@@ -42,8 +42,10 @@ CLI: Final[Mapping[str, Message]] = {
         "Use another tool: --label-tool label-studio, or --label-tool argilla",
     ),
     "label-tool-without-file": Message("--label-tool needs a file to write to.", "Pass the file: --label-next FILE"),
-    "lessons-not-finite": Message(
-        "Lessons with numbers that are not finite are excluded: {left_out}.", "Submit these tasks again."
+    "lessons-unusable": Message(
+        "The prior of the base {base} leaves out the lessons of {left_out}: each is missing, damaged or of another "
+        "base, or has numbers that are not finite.",
+        "Restore the artifact folder from a backup, or submit these tasks again.",
     ),
     "map-file-type-unknown": Message(
         "{output!r} is neither a picture nor a page.",

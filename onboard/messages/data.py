@@ -97,7 +97,7 @@ DATA: Final[Mapping[str, Message]] = {
             "check FILE.parquet"
         ),
     ),
-    "label-repeated": Message("--labels names {repeated!r} more than once.", "Name each label once."),
+    "label-repeated": Message("The label set names {repeated!r} more than once.", "Name each label once."),
     "label-studio-choice-unknown": Message(
         'label_config: the <Choices> "{control}" have choice="{choice}".', 'Write choice="single" or choice="multiple".'
     ),
@@ -133,14 +133,9 @@ DATA: Final[Mapping[str, Message]] = {
         "The labels {first!r} and {second!r} read alike, and without rows only their words tell labels apart.",
         "Rename one of them, or leave it out.",
     ),
-    "labels-too-few": Message("--labels names fewer than two labels.", "List all labels: --labels A,B"),
-    "labels-too-few-without-rows": Message(
-        "A task without labeled rows needs two labels at least.", "Pass them: --labels praise,complaint,question"
-    ),
+    "labels-too-few": Message("The label set has fewer than two labels.", "List all labels: --labels A,B"),
     "labels-with-regression": Message("A regression has no label set.", "Leave out --labels, or --kind regression."),
-    "option-needs-rows": Message(
-        "{option} has no meaning without labeled rows.", "Leave it out, or submit a dataset: onboard submit FILE"
-    ),
+    "option-needs-rows": Message("{option} has no meaning without labeled rows.", "Leave it out, or submit a dataset."),
     "shots-not-positive": Message("--rows {shots} is not a valid number of rows.", "Use at least one row per label."),
     "snapshot-format-unknown": Message(
         "This snapshot has the unknown format {format} {version}.",

@@ -10,7 +10,7 @@ from onboard.messages.message import Message
 JOBS: Final[Mapping[str, Message]] = {
     "dataset-missing": Message(
         "There is no dataset.",
-        "Pass a file: onboard submit FILE, or submit without rows: onboard submit --task NAME --labels A,B",
+        "Pass a file. For a task without rows, pass its name and its labels: --task NAME --labels A,B",
     ),
     "features-not-finite": Message(
         "The features of a text are not finite numbers.", "Check the service with: onboard doctor"
@@ -77,7 +77,7 @@ JOBS: Final[Mapping[str, Message]] = {
     "option-with-method": Message("{option} has no meaning with {alone}, which {reason}.", "{remedy}"),
     "option-without-rows": Message(
         "{option} has no meaning without labeled rows: the version is a readout of the labels' words alone.",
-        "Leave {option} out, or submit a dataset: onboard submit FILE",
+        "Leave it out, or submit a dataset.",
     ),
     "predictions-not-finite": Message(
         "{rows} of {predictions} predictions are not finite numbers: the training diverged.",
@@ -101,7 +101,7 @@ JOBS: Final[Mapping[str, Message]] = {
     ),
     "task-name-missing": Message(
         "Without a dataset there is no file to name the task after.",
-        "Name the task: onboard submit --task NAME --labels A,B",
+        "Name the task: --task NAME",
     ),
     "tune-with-auto-method": Message(
         "--tune-hypernetwork always has no meaning with --method auto, which lets the rows choose.",

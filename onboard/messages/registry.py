@@ -205,6 +205,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "There is no hypernetwork version {version} of this base.", "List them with: onboard hypernetwork list"
     ),
     "unknown-job": Message("There is no job {job}.", "List them with: onboard jobs list"),
+    "prior-not-fitted": Message(
+        "No prior ({form}) of the base {base} has been fitted to its current lessons yet.",
+        "Submit a task on this base, or fit the prior now: onboard prior refit",
+    ),
     "unknown-prior-version": Message(
         "There is no version {version} of this base's prior ({form}).", "List them with: onboard prior list"
     ),

@@ -36,7 +36,7 @@ def pinned_prior(services: Services, bench: Workbench, task: str) -> PinnedPrior
     """Return the prior that a task is learned with; None for a regression, or if no task has taught the base yet.
 
     Raises:
-        DamagedError, PinMismatchError: a lesson cannot be read.
+        UnavailableError: the artifact store cannot be reached.
     """
     if bench.buckets is not None:
         return None

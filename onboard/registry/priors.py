@@ -45,6 +45,10 @@ class PriorRepository(Repository):
         row = self._session.scalars(statement.order_by(PriorRow.version.desc()).limit(1)).one_or_none()
         return None if row is None else _version(row)
 
+    def has_any(self, base_digest: str, form: Form) -> bool:
+        """Return whether a version was ever fitted, even if none is the head now."""
+        return bool(self._session.scalar(select(exists().where(_is_of(base_digest, form)))))
+
     def get(self, base_digest: str, form: Form, version: int) -> PriorVersion:
         """Return one version. Raises NotFoundError."""
         row = self._session.get(PriorRow, (base_digest, form, version))

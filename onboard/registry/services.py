@@ -66,7 +66,7 @@ def _gone_is_damaged(artifact: str) -> Iterator[None]:
     try:
         yield
     except NotFoundError as error:
-        remedy = "restore it from a backup"
+        remedy = "Restore it from a backup."
         outside = DamagedError.like(error.outside, remedy, digest=artifact)
         raise DamagedError.like(error, remedy, digest=artifact).hide(outside) from error
 

@@ -54,7 +54,7 @@ class Prior:
         matrix: M (b·h, 3h) float32.
         inner: (3h, 3h) float64, sum of the outer products of all lessons' words, plus the ridge.
         lessons: fitted lessons by task, in the order of their names.
-        left_out: tasks with lessons that are not finite.
+        left_out: tasks with lessons that cannot be used.
     """
 
     matrix: np.ndarray

@@ -203,6 +203,9 @@ def test_every_command_works_from_elsewhere_or_is_known_not_to() -> None:
         "worker", "serve", "gc", "backup", "restore", "db upgrade", "db check", "base train", "base import",
         "base export", "base lessons", "export", "prior refit",
     }  # fmt: skip
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "use-the-client.md").read_text(encoding="utf-8")
+    (listed,) = [line for line in page.splitlines() if line.startswith("These commands work only on")]
+    assert set(re.findall(r"`onboard ([^`]+)`", listed)) == {" ".join(path) for path in LOCAL}
 
 
 @pytest.mark.parametrize("path", sorted(LOCAL), ids=" ".join)

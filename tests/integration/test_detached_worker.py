@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 from support.real_services import wait_until
 from support.real_workers import TESTS, Deployment
 
+from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.jobs.detached import ensure_worker, spawned
@@ -61,7 +63,14 @@ def test_an_idle_worker_leaves_and_the_next_submit_starts_another(deployment: De
     assert deployment.finished(job).state is JobState.SUCCEEDED
 
 
-def test_no_setting_stands_in_the_environment_or_the_arguments_of_a_worker(
+def test_a_worker_finds_the_bases_of_the_home(deployment: Deployment, tiny_base: Base) -> None:
+    shutil.copytree(tiny_base.folder, deployment.settings.resolved_home / "bases" / "trained-here")
+    job = deployment.submit(named_base="trained-here")
+    ensure(deployment)
+    assert deployment.finished(job).state is JobState.SUCCEEDED
+
+
+def test_only_the_home_stands_in_the_environment_of_a_worker_and_no_setting_in_its_arguments(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The token is not even told; the webhooks' secret, which a worker needs, comes through the pipe."""
@@ -77,9 +86,12 @@ def test_no_setting_stands_in_the_environment_or_the_arguments_of_a_worker(
     assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED
     parent = psutil.Process(spawned[-1].pid)
     for process in (parent, *parent.children(recursive=True)):
-        seen = json.dumps([process.environ(), process.cmdline()])
-        assert "PYTHONPATH" in seen
-        assert "ONBOARD_" not in seen
+        environment = process.environ()
+        assert "PYTHONPATH" in environment
+        assert {name for name in environment if "ONBOARD_" in name} == {"ONBOARD_HOME"}
+        assert environment["ONBOARD_HOME"] == str(settings.resolved_home)
+        seen = json.dumps([environment, process.cmdline()])
+        assert "ONBOARD_" not in json.dumps(process.cmdline())
         assert not any(secret in seen for secret in secrets.values())
 
 

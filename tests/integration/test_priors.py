@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,10 @@ from onboard.contract.versions import VersionDocument
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.label_change import LabelChange
 from onboard.domain.prior import PriorVersion
-from onboard.errors import FencedError, NotFoundError
+from onboard.errors import FencedError, NotFoundError, UnavailableError
 from onboard.hypernetworks.prior import refit as refits
-from onboard.hypernetworks.prior.fitting import fitted
-from onboard.hypernetworks.prior.lessons import present_lessons
+from onboard.hypernetworks.prior.fitting import fitted, forget_fitted
+from onboard.hypernetworks.prior.lessons import forget_read, present_lessons, unusable_lessons
 from onboard.hypernetworks.prior.line import check_priors, list_priors, show_prior
 from onboard.hypernetworks.prior.refit import refit
 from onboard.jobs.labels import change_labels
@@ -35,6 +36,7 @@ from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.statistics.prior import Lesson
+from onboard.storage.artifacts import ArtifactStore
 from onboard.storage.lesson import pack_lesson, unpack_lesson
 from onboard.testing import MemoryDoorbell
 from onboard.versions.delete import delete_task
@@ -101,7 +103,9 @@ def test_it_is_fitted_to_what_latest_names_and_again_only_when_that_changes(
     document = list_priors(services.database, tiny_base.digest)
     assert [(line.version, line.head) for line in document.priors] == [(1, False), (2, True)]
     assert show_prior(services.database, tiny_base.digest, "single", None).version == 2
-    with refused("unknown-prior-version"):
+    with refused("unknown-prior-version", version=7):
+        show_prior(services.database, tiny_base.digest, "single", 7)
+    with refused("prior-not-fitted", form="pairs"):
         show_prior(services.database, tiny_base.digest, "pairs", None)
 
 
@@ -259,6 +263,118 @@ def test_a_lesson_with_numbers_that_are_none_is_left_out_and_named(
     assert check_priors(services, tiny_base)[0]["left_out"] == ["third"]
 
 
+def remove_lesson(desk: Desk, task: str) -> None:
+    lesson = desk.version(task).lesson
+    assert lesson is not None
+    desk.services.artifacts.delete(lesson)
+
+
+def replace_lesson(desk: Desk, task: str) -> None:
+    """Put the lesson of another base in its place."""
+    lesson = desk.version(task).lesson
+    assert lesson is not None
+    read = unpack_lesson(desk.services.read(lesson), desk.version(task).base_digest)
+    digest = desk.services.store(pack_lesson(read, "sha256:" + "0" * 64), "lesson")
+    with desk.services.database.write() as session:
+        session.execute(update(EmbeddingVersionRow).where(EmbeddingVersionRow.task == task).values(lesson=digest))
+
+
+def forget() -> None:
+    """As in a new process."""
+    forget_fitted()
+    forget_read()
+
+
+@pytest.mark.parametrize("spoil", [remove_lesson, replace_lesson])
+def test_a_lesson_that_cannot_be_read_costs_only_its_own_task(
+    desk: Desk, tiny_base: Base, taught: PriorVersion, command_line: CommandLine, spoil: Callable[[Desk, str], None]
+) -> None:
+    spoil(desk, "third")
+    forget()
+    learned(desk, "fourth")
+    (head,) = refit(desk.services, tiny_base, "a test")
+    assert (head.left_out, head.lessons) == (("third",), 3)
+    assert refit(desk.services, tiny_base, "nothing changed") == []
+    command_line.at_home(desk.services.settings)
+    failing = command_line("doctor", "--json").check("prior")
+    assert (failing["ok"], "third" in failing["found"]) == (False, True)
+    (listed,) = [line for line in command_line("prior", "list", "--json").document["priors"] if line["head"]]
+    assert listed["left_out"] == ["third"]
+    shown = command_line("prior", "show").out
+    assert "lessons of 3 tasks" in shown  # as many as the list has
+    assert "third@v1" not in shown
+    assert "third" in shown
+
+
+def test_a_job_goes_on_without_a_lesson_that_is_missing_since_the_fit(desk: Desk, taught: PriorVersion) -> None:
+    remove_lesson(desk, "third")
+    forget()
+    facts = learned(desk, "fourth")["prior"]
+    assert (facts["version"], facts["lessons"]) == (1, 2)
+    assert {part["task"] for part in facts["tasks"]} == {"first", "second"}
+
+
+def test_a_lesson_that_is_restored_teaches_again(desk: Desk, tiny_base: Base, taught: PriorVersion) -> None:
+    lesson = desk.version("third").lesson
+    assert lesson is not None
+    content = desk.services.read(lesson)
+    remove_lesson(desk, "third")
+    forget()
+    (without,) = refit(desk.services, tiny_base, "it is missing")
+    assert refit(desk.services, tiny_base, "nothing changed") == []
+    desk.services.store(content, "lesson")
+    (again,) = refit(desk.services, tiny_base, "it is restored")
+    assert (without.left_out, again.left_out) == (("third",), ())
+    assert again.fitted == taught.fitted != without.fitted
+    assert again.digest == taught.digest != without.digest
+
+
+def test_without_any_usable_lesson_there_is_no_prior(desk: Desk, tiny_base: Base, taught: PriorVersion) -> None:
+    for task in ("first", "second", "third"):
+        remove_lesson(desk, task)
+    forget()
+    assert refit(desk.services, tiny_base, "all are missing") == []
+    assert heads(desk.services, tiny_base) == {}
+    assert refit(desk.services, tiny_base, "still") == []
+    assert unusable_lessons(desk.services, tiny_base) == ["first", "second", "third"]
+    assert learned(desk, "fourth")["prior"] is None
+
+
+def test_a_store_that_cannot_be_reached_leaves_nothing_out(
+    desk: Desk, tiny_base: Base, taught: PriorVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned(desk, "fourth")
+    forget()
+
+    def away(*_: object) -> bytes:
+        raise UnavailableError("The store cannot be reached.")
+
+    monkeypatch.setattr(ArtifactStore, "get", away)
+    with pytest.raises(UnavailableError):
+        refit(desk.services, tiny_base, "a test")
+    assert heads(desk.services, tiny_base)["single"].version == 1
+
+
+def test_a_refit_goes_on_without_a_task_that_is_deleted_meanwhile(
+    desk: Desk, tiny_base: Base, taught: PriorVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned(desk, "fourth")
+    forget()
+    calm = refits.fitted
+
+    def disturbed(*given: Any) -> Any:
+        monkeypatch.setattr(refits, "fitted", calm)
+        delete_task(desk.services, "second")
+        forget()
+        return calm(*given)
+
+    monkeypatch.setattr(refits, "fitted", disturbed)
+    refit(desk.services, tiny_base, "a test")
+    head = heads(desk.services, tiny_base)["single"]
+    assert head.left_out == ()
+    assert lessons_in(desk.services, head) == ["first@v1", "fourth@v1", "third@v1"]
+
+
 def test_a_lesson_of_another_base_is_refused_by_its_digest(desk: Desk, tiny_base: Base, taught: PriorVersion) -> None:
     lesson = desk.version("first").lesson
     assert lesson is not None
@@ -312,7 +428,7 @@ def test_what_a_base_was_trained_on_teaches_its_first_task_until_it_is_deleted(d
         update={"base": str(with_lessons.folder)})), desk.folder)  # fmt: skip
     facts = learned(here, "first")["prior"]
     assert (facts["version"], [part["task"] for part in facts["tasks"]]) == (1, ["sst2"])
-    assert heads(here.services, with_lessons)["single"].reason == "the lessons of the base"
+    assert heads(here.services, with_lessons)["single"].reason == "the first prior of the base"
     refit(here.services, with_lessons, "a test")
     assert lessons_in(here.services, heads(here.services, with_lessons)["single"]) == ["first@v1", "sst2@v1"]
     delete_task(here.services, "sst2")
@@ -348,6 +464,19 @@ def test_a_home_in_which_nothing_teaches_has_nothing_to_fit(desk: Desk, tiny_bas
     refitting.look()
     assert not refitting._runs()
     assert refit(desk.services, tiny_base, "a test") == []
+
+
+def test_a_fresh_home_says_what_fits_the_first_prior(desk: Desk, with_lessons: Base, command_line: CommandLine) -> None:
+    command_line.at_home(desk.services.settings.model_copy(update={"base": str(with_lessons.folder)}))
+    missing = command_line("prior", "show", "--json")
+    assert (missing.code, missing.error["type"]) == (3, "prior-not-fitted")
+    assert "prior refit" in missing.error["remedy"]
+    assert "onboard prior refit" in command_line("doctor", "--json").check("prior")["found"]
+    (first,) = [
+        line for line in command_line("prior", "refit", "--json").document["priors"] if line["form"] == "single"
+    ]
+    assert (first["version"], first["reason"]) == (1, "the first prior of the base")
+    assert command_line("prior", "show", "--json").document["version"] == 1
 
 
 def test_the_commands_show_it_and_doctor_fits_it_again(

@@ -214,6 +214,7 @@ def test_a_deleted_task_is_gone_and_may_start_again(desk: Desk) -> None:
         ({"metric": "spearman"}, "unknown-metric-of-kind"),
         ({"validation": "rows.jsonl"}, "option-needs-rows"),
         ({"labels": "yes"}, "labels-too-few"),
+        ({"labels": "yes,yes"}, "label-repeated"),
         ({"labels": ""}, "dataset-missing"),
         ({"task": None}, "task-name-missing"),
         ({"label_description": ["maybe=unsure"]}, "description-of-unknown-label"),
@@ -230,6 +231,13 @@ def test_what_only_rows_give_a_meaning_is_refused_and_nothing_is_queued(
 
 def test_fast_is_what_it_is_anyway(desk: Desk) -> None:
     assert submitted(desk, fast=True).spec.options.get("fast") is None
+
+
+def test_options_that_ask_for_what_happens_anyway_are_taken(desk: Desk) -> None:
+    asked = {"method": "linear", "init": "random", "tune_hypernetwork": "never"}
+    spec = submitted(desk).spec
+    assert {name: getattr(spec, name) for name in asked} == asked
+    assert submitted(desk, **asked).spec == spec
     assert (desk.run(desk.claim()).result or {})["version"] == 1
 
 

@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+from onboard.bases import find_base
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import BaseDamagedError, UnavailableError
@@ -30,6 +31,8 @@ def run(job: Job, services: Services, progress: Progress) -> None:
         (Path(options["mark"]) / f"{job.id}-{job.attempt}-{os.getpid()}").touch()
     if options.get("crash") or options.get("crash_until_attempt", 0) > job.attempt:
         os.kill(os.getpid(), signal.SIGKILL)
+    if "named_base" in options:
+        find_base(options["named_base"])
     if "fault" in options:
         raise RuntimeError(options["fault"])
     if options.get("unavailable_until_attempt", 0) > job.attempt:

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from onboard.api import problems
 from onboard.api.pages.frame import rendered
+from onboard.api.remedies import in_fields
 from onboard.errors import OnboardError
 
 _PART: Final = re.compile("[a-z-]{1,32}")
@@ -70,7 +71,8 @@ def _shown(request: Request, error: Exception) -> Shown:
     if isinstance(error, OnboardError):
         outside = error.outside
         listed = outside.data.get("problems")
-        return Shown(outside.message, outside.remedy, listed if isinstance(listed, list) else ())
+        message, remedy = in_fields(outside.message), in_fields(outside.remedy)
+        return Shown(message, remedy, listed if isinstance(listed, list) else ())
     if isinstance(error, RequestValidationError):
         return _of_validation(error)
     if isinstance(error, HTTPException):

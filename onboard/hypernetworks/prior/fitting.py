@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -46,13 +46,18 @@ def fitted(
 ) -> Prior | None:
     """Return the prior of these lessons, without those of some tasks; None if no usable lesson is left.
 
+    Lessons that cannot be used are left out, and the prior names their tasks.
+
     Raises:
-        DamagedError: a lesson is missing or damaged.
-        PinMismatchError: a lesson belongs to another base.
+        UnavailableError: the artifact store cannot be reached.
     """
     lessons = [lesson for lesson in taught if lesson.task not in without]
     key = digest_of_prior(base.digest, form, WEIGHING, lessons), tuple(lesson.task for lesson in lessons)
-    return _fitted.get(key, lambda: _alike_everywhere(read_taught(services, base, lessons)))
+    prior = _fitted.find(key)
+    if prior is None or _restored(services, base, lessons, prior):
+        prior = _alike_everywhere(lessons, read_taught(services, base, lessons))
+        _fitted.keep(key, prior)
+    return prior
 
 
 def usual_scale(labels: Sequence[Label], words: Sequence[str], described: Collection[str] = ()) -> float:
@@ -68,12 +73,21 @@ def usual_scale(labels: Sequence[Label], words: Sequence[str], described: Collec
     return PRIOR_SCALES[0] if sum(speaking) > 1 else SILENT_SCALE
 
 
-def _alike_everywhere(lessons: dict[str, Lesson]) -> Prior | None:
+def _restored(services: Services, base: Base, taught: Iterable[Taught], prior: Prior) -> bool:
+    """Return whether a lesson that the prior leaves out can be used by now."""
+    left_out = [lesson for lesson in taught if lesson.task in prior.left_out]
+    return any(lesson.is_finite for lesson in read_taught(services, base, left_out).values())
+
+
+def _alike_everywhere(taught: Iterable[Taught], lessons: Mapping[str, Lesson]) -> Prior | None:
     """Fit the prior with one thread, so that all bits are the same on any number of threads."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):
-        return fit_prior(lessons)
+        prior = fit_prior(lessons)
+    if prior is None:
+        return None
+    return replace(prior, left_out=tuple(sorted({lesson.task for lesson in taught} - prior.lessons.keys())))
 
 
 def forget_fitted() -> None:

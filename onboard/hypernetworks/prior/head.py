@@ -1,4 +1,4 @@
-"""The head of a base's prior and its lessons. The first version is created on demand."""
+"""The head of a base's prior and its lessons. If the base has lessons, a job that finds no head fits one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onboard.hypernetworks.prior.refit import refit
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 
-_FIRST: Final = "the lessons of the base"
+_REASON: Final = "a job needed a prior"  # after a deletion that no worker has seen yet
 
 
 def prior_head(services: Services, base: Base, form: Form) -> tuple[PriorVersion | None, Sequence[Taught]]:
@@ -23,5 +23,5 @@ def prior_head(services: Services, base: Base, form: Form) -> tuple[PriorVersion
             if head is not None:
                 return head, priors.lessons(head)
         if again and base.lessons:
-            refit(services, base, _FIRST)
+            refit(services, base, _REASON)
     return None, []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from sqlalchemy.orm import Session
 
 from onboard.bases import Base
 from onboard.domain.prior import FORMS, Form, Taught, form_of
+from onboard.errors import DamagedError, PinMismatchError
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 from onboard.statistics.prior import Lesson
@@ -41,13 +43,28 @@ def present_lessons(session: Session, base: Base) -> Mapping[Form, list[Taught]]
 
 
 def read_taught(services: Services, base: Base, taught: Iterable[Taught]) -> dict[str, Lesson]:
-    """Read lessons, by task.
+    """Read lessons, by task. Lessons that are missing, damaged or of another base are left out.
 
     Raises:
-        DamagedError: one of them is missing or damaged.
-        PinMismatchError: one belongs to another base.
+        UnavailableError: the artifact store cannot be reached.
     """
-    return {lesson.task: _lesson(services, base, lesson) for lesson in taught}
+    lessons = {}
+    for lesson in taught:
+        with suppress(DamagedError, PinMismatchError):
+            lessons[lesson.task] = _lesson(services, base, lesson)
+    return lessons
+
+
+def unusable_lessons(services: Services, base: Base) -> list[str]:
+    """Return the tasks whose current lessons cannot be used: unreadable ones, and those that are not finite.
+
+    Raises:
+        UnavailableError: the artifact store cannot be reached.
+    """
+    with services.database.read() as session:
+        taught = [lesson for of_form in present_lessons(session, base).values() for lesson in of_form]
+    usable = {task for task, lesson in read_taught(services, base, taught).items() if lesson.is_finite}
+    return sorted({lesson.task for lesson in taught} - usable)
 
 
 def forget_read() -> None:
@@ -57,6 +74,8 @@ def forget_read() -> None:
 
 def _lesson(services: Services, base: Base, taught: Taught) -> Lesson:
     if taught.shipped:
+        if taught.task not in base.lessons:  # the base has got another file of lessons since
+            raise DamagedError("lesson-unreadable")
         return base.lessons[taught.task]
     key = base.digest, taught.lesson
     return _read.get(key, lambda: unpack_lesson(services.read(taught.lesson), base.digest))

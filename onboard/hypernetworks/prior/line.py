@@ -8,6 +8,7 @@ from onboard.bases import Base
 from onboard.contract.priors import HelpedDocument, PriorDetail, PriorDocument, PriorList, PriorUse, TaughtDocument
 from onboard.domain.moment import to_iso
 from onboard.domain.prior import Form
+from onboard.errors import NotFoundError
 from onboard.hypernetworks.prior.fitting import digest_of_numbers, fitted
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
@@ -44,12 +45,16 @@ def show_prior(database: Database, base: str, form: Form, version: int | None) -
         version: its number; None is the head.
 
     Raises:
-        NotFoundError: the base or the version does not exist.
+        NotFoundError: the base or the version does not exist, or no prior is fitted yet.
     """
     with database.read() as session:
         record, priors = BaseRepository(session).get(base), PriorRepository(session)
-        head = priors.head(record.digest, form) if version is None else None
-        prior_version = head or priors.get(record.digest, form, version or 0)
+        if version is None:
+            prior_version = priors.head(record.digest, form)
+        else:
+            prior_version = priors.get(record.digest, form, version)
+        if prior_version is None:
+            raise NotFoundError("prior-not-fitted", base=record.name, form=form)
         taught = priors.lessons(prior_version)
     lessons = tuple(TaughtDocument.of(lesson) for lesson in taught)
     return PriorDetail.of(prior_version, base=record.name, taught=lessons)
@@ -58,8 +63,10 @@ def show_prior(database: Database, base: str, form: Form, version: int | None) -
 def check_priors(services: Services, base: Base) -> list[dict[str, Any]]:
     """Refit the heads of a base's priors. Returns `form`, `version`, `lessons`, `left_out`, `same` of each.
 
+    `left_out` are the tasks with lessons that the head was fitted without.
+
     Raises:
-        DamagedError, PinMismatchError: a lesson cannot be read.
+        UnavailableError: the artifact store cannot be reached.
     """
     heads = []
     with services.database.read() as session:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+from sqlalchemy.orm import Session
 
 from onboard.bases import Base
 from onboard.domain.prior import FORMS, Form, PriorVersion, Taught, digest_of_prior
@@ -20,8 +22,10 @@ from onboard.hypernetworks.prior.lessons import present_lessons
 from onboard.registry.bases import BaseRepository
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
+from onboard.statistics.prior import Prior
 
 _TIMES: Final = 5  # attempts, if tasks are published at the same time
+_FIRST: Final = "the first prior of the base"  # the reason of every version 1
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,11 @@ class _Due:
     """The lessons that a prior is due to be fitted to, and the head that it would replace."""
 
     taught: Sequence[Taught]
-    digest: str
     head: PriorVersion | None
 
     @property
-    def is_present(self) -> bool:
-        return self.digest == (self.head.digest if self.head else "") or not (self.taught or self.head)
+    def is_empty(self) -> bool:
+        return not (self.taught or self.head)
 
 
 def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
@@ -42,10 +45,10 @@ def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
 
     Args:
         base: a registered one.
-        reason: stored with the version.
+        reason: stored with the version, unless it is the first one.
 
     Raises:
-        DamagedError, PinMismatchError: a lesson cannot be read.
+        UnavailableError: the artifact store cannot be reached.
         ConflictError: tasks are published faster than it is fitted; a retry follows soon.
     """
     added = []
@@ -76,23 +79,34 @@ def refit_all(services: Services, reason: str) -> list[PriorVersion]:
 
 def _refit(services: Services, base: Base, form: Form, reason: str) -> PriorVersion | None:
     with services.database.read() as session:
-        due = _due(PriorRepository(session), present_lessons(session, base)[form], base, form)
-    if due.is_present:
+        due = _due(session, base, form)
+    if due.is_empty:
         return None
     prior = fitted(services, base, form, due.taught)
+    draft = None if prior is None else _draft(base, form, due.taught, prior)
+    if _inputs(draft) == _inputs(due.head):
+        return None
     with services.database.write() as session:
         priors = PriorRepository(session)
-        if _due(priors, present_lessons(session, base)[form], base, form) != due:
+        if _due(session, base, form) != due:
             raise ConflictError("prior-tasks-changed")
-        if prior is None:  # no lessons are left
+        if draft is None:  # no usable lessons are left
             priors.retire(base.digest, form)
             return None
-        draft = PriorVersion(
-            base.digest, form, 0, due.digest, digest_of_numbers(prior), len(prior.lessons), prior.left_out, reason
-        )
+        draft = replace(draft, reason=reason if priors.has_any(base.digest, form) else _FIRST)
         return priors.advance(draft, due.taught, expected=due.head.version if due.head else None)
 
 
-def _due(priors: PriorRepository, taught: Sequence[Taught], base: Base, form: Form) -> _Due:
-    digest = digest_of_prior(base.digest, form, WEIGHING, taught) if taught else ""
-    return _Due(taught, digest, priors.head(base.digest, form))
+def _due(session: Session, base: Base, form: Form) -> _Due:
+    return _Due(present_lessons(session, base)[form], PriorRepository(session).head(base.digest, form))
+
+
+def _draft(base: Base, form: Form, taught: Sequence[Taught], prior: Prior) -> PriorVersion:
+    """Return the version of a prior; its digest covers the lessons that were used."""
+    used = [lesson for lesson in taught if lesson.task not in prior.left_out]
+    digest = digest_of_prior(base.digest, form, WEIGHING, used)
+    return PriorVersion(base.digest, form, 0, digest, digest_of_numbers(prior), len(used), prior.left_out)
+
+
+def _inputs(version: PriorVersion | None) -> tuple[object, ...]:
+    return () if version is None else (version.digest, version.left_out)

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from submitting import submit
 from support.callers import bearer
+from support.refusals import require
 from support.registry_samples import add_job
 
 from onboard.api import intake
@@ -333,15 +334,45 @@ def test_labels_alone_are_a_submission(door: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_out", "remedy"),
-    [("labels", "send task and labels"), ("task", "POST /v1/jobs with task=NAME and labels=A,B")],
+    ("left_out", "type_", "remedy", "command"),
+    [
+        ("labels", "dataset-missing", "task=NAME labels=A,B", "--task NAME --labels A,B"),
+        ("task", "task-name-missing", "task=NAME", "--task NAME"),
+    ],
 )
-def test_without_a_file_task_and_labels_are_needed(door: TestClient, left_out: str, remedy: str) -> None:
+def test_without_a_file_task_and_labels_are_needed(
+    door: TestClient, left_out: str, type_: str, remedy: str, command: str
+) -> None:
     fields = {"task": (None, "tone"), "labels": (None, "praise,complaint")}
     del fields[left_out]
-    answer = door.post("/v1/jobs", files=fields)
-    assert answer.status_code == 422
-    assert remedy in answer.json()["remedy"]
+    for route in ("/v1/jobs", "/v1/check"):
+        answer = door.post(route, files=fields)
+        assert answer.status_code == 422
+        require(answer.json(), type_)
+        assert answer.json()["remedy"].endswith(remedy)
+        assert answer.json()["command"].endswith(command)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "type_"),
+    [
+        ("rows", "3", "option-needs-rows"),
+        ("labels", "praise", "labels-too-few"),
+        ("labels", "praise,praise", "label-repeated"),
+        ("label_field", "tone", "option-needs-rows"),
+        ("method", "compacter", "option-without-rows"),
+        ("tune_hypernetwork", "always", "option-without-rows"),
+    ],
+)
+def test_an_error_over_http_names_fields_and_for_commands_options(
+    door: TestClient, field: str, value: str, type_: str
+) -> None:
+    fields = {"task": (None, "tone"), "labels": (None, "praise,complaint"), field: (None, value)}
+    problem = door.post("/v1/jobs", files=fields).json()
+    require(problem, type_, field=field)
+    assert "--" not in problem["detail"] + problem["remedy"]
+    if type_.startswith("option-"):
+        assert f"--{field.replace('_', '-')}" in problem["message"]
 
 
 def test_a_page_sends_a_description_a_line(door: TestClient) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import numpy as np
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 from support.callers import bearer
 from support.published import add_version
+from support.refusals import refused
 from support.registry_samples import add_job
 
+from onboard import local
 from onboard.api.pages.priors import chart_of
 from onboard.bases import Base
+from onboard.client import Onboard
 from onboard.contract.priors import HelpedDocument
 from onboard.hypernetworks.prior.line import list_priors
 from onboard.hypernetworks.prior.refit import refit
+from onboard.hypernetworks.register import register_base
 from onboard.registry.services import Services
 from onboard.registry.tables import JobRow
 from onboard.report.earlier_tasks import earlier_tasks
@@ -59,6 +64,18 @@ def test_versions_are_listed_and_one_names_what_taught_it(
     assert door.get("/v1/priors/pairs", headers=headers).status_code == 404
     assert door.get("/v1/priors/other", headers=headers).status_code == 422
     assert door.get("/v1/priors", headers=bearer(tiny_services.database, "submit")).status_code == 403
+
+
+def test_a_form_that_does_not_exist_is_refused_alike_everywhere(tiny_services: Services, tiny_base: Base) -> None:
+    register_base(tiny_services, tiny_base)
+    unasked = httpx.MockTransport(lambda _: httpx.Response(500))
+    form: Any = "x"
+    with refused("unknown-form", name="x"):
+        local.Onboard(tiny_services).prior(form=form)
+    with refused("unknown-form", name="x"), Onboard("https://service.test", "t", transport=unasked) as client:
+        client.prior(form=form)
+    with refused("prior-not-fitted", form="pairs"):
+        local.Onboard(tiny_services).prior("pairs")
 
 
 def test_the_page_shows_a_bar_for_every_version_that_rows_judge() -> None:

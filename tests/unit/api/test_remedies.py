@@ -39,6 +39,7 @@ def test_commands_become_requests_and_options_fields(remedy: str, request_: str)
     [
         NotFoundError("There is no task 'mod'.", "List them with: onboard tasks list", task="mod"),
         InputError("It has no name.", "Send it again."),
+        InputError("--rows 3 has no meaning without labeled rows.", "Leave out --rows."),
         DatasetError(
             "rows.csv has no label.", "--label-field NAME",
             problems=[{"message": "has no label", "remedy": "--label-field NAME"}, {"message": "is empty"}],

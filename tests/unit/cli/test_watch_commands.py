@@ -296,6 +296,16 @@ def test_on_a_terminal_the_old_figures_stay_under_the_words_for_a_database_that_
     ]  # fmt: skip
 
 
+def test_an_event_shows_its_error_as_sentences() -> None:
+    error = {"code": "damaged", "type": "artifact-gone", "message": "It is missing.", "remedy": "Restore it.", "row": 1}
+    event = {"kind": "state", "message": "failed", "stage": None, "seconds": None, "numbers": {"error": error}}
+    assert watch.event_line(event) == "failed: It is missing. Restore it."
+    later = {**event, "message": "queued", "numbers": {"error": error, "delay_seconds": 3.0}}
+    assert watch.event_line(later) == "queued  (delay_seconds 3): It is missing. Restore it."
+    deleted = {**event, "message": "cancelled", "numbers": {"error": {"code": "cancelled"}}}
+    assert watch.event_line(deleted) == "cancelled"
+
+
 def test_following_a_job_waits_for_a_database_that_goes_away(
     services: Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,5 +331,5 @@ def test_following_a_job_waits_for_a_database_that_goes_away(
     assert watch.follow(local.Onboard(services), job.id)["state"] == "failed"
     assert capsys.readouterr().err.splitlines() == [
         "queued", "The database cannot be reached. Waiting for it.", "The connection is back.",
-        "running  (worker w1)", "failed  (error No.)",
+        "running  (worker w1)", "failed: No.",
     ]  # fmt: skip

@@ -57,6 +57,8 @@ def test_errors_name_arguments(messages: Path) -> None:
         ("Start from --init sst2@v1.", 'Start from init="sst2@v1".'),
         ("Let it have another label set: --new-labels", "Let it have another label set: new_labels=True"),
         ("onboard submit FILE --task NAME", 'submit(FILE) task="NAME"'),
+        ("Name the task: --task NAME", 'Name the task: task="NAME"'),
+        ("--rows 3 has no meaning without labeled rows.", "rows=3 has no meaning without labeled rows."),
         ("onboard jobs watch j1 --json", "onboard jobs watch j1 --json"),  # no counterpart
     ],
 )

@@ -39,13 +39,14 @@ def test_labels_are_a_dataset_without_rows() -> None:
     [
         (("praise",), {}, "labels-too-few", {"labels": ["praise"]}),
         (("praise", "complaint", "praise"), {}, "label-repeated", {"label": "praise"}),
+        (("praise", "praise"), {}, "label-repeated", {"label": "praise", "field": "labels"}),
         (("card lost", "Card_Lost"), {}, "labels-read-alike", {"labels": ["card lost", "Card_Lost"]}),
         (("1", "1.0"), {}, "labels-read-alike", {"labels": ["1", "1.0"]}),
         (("a" * 201, "b"), {}, "label-too-long", {"characters": 201, "limit": 200}),
         (TONE, {"validation": "rows.jsonl"}, "option-needs-rows", {"option": "--validation"}),
         (TONE, {"shots": 8}, "option-needs-rows", {"option": "--rows 8"}),
         (TONE, {"text_fields": ("body",)}, "option-needs-rows", {"option": "--text-field"}),
-        (TONE, {"label_field": "tone"}, "option-needs-rows", {"option": "--label-field"}),
+        (TONE, {"label_field": "tone"}, "option-needs-rows", {"option": "--label-field", "field": "label_field"}),
         (TONE, {"descriptions": ("prase=thanks",)}, "description-of-unknown-label", {"label": "prase"}),
     ],
 )  # fmt: skip
@@ -58,7 +59,7 @@ def test_what_no_task_can_start_from_is_refused(
 
 
 def test_no_labels_at_all_are_refused() -> None:
-    with refused("labels-too-few-without-rows"):
+    with refused("labels-too-few", labels=[]):
         read_labels(ReadOptions())
 
 

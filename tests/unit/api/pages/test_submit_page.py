@@ -57,6 +57,15 @@ def test_what_is_wrong_is_told_by_row_with_its_remedy(browser: TestClient) -> No
     assert send(browser, "/submit/check", kind="odd").status_code == 422
 
 
+def test_an_error_without_rows_names_the_fields_of_the_form(browser: TestClient) -> None:
+    nothing = {"rows": b"", "name": "", "task": "tone"}
+    missing = send(browser, "/submit/check", **nothing).text
+    given = send(browser, "/submit/check", **nothing, labels="good,bad", shots="", label_field="tone").text
+    assert "task=NAME labels=A,B" in missing
+    assert "--" not in re.findall(r"<strong[^>]*>(.*?)</strong>", given)[0]
+    assert "label_field" in given
+
+
 def test_the_same_form_sent_twice_is_one_job(
     browser: TestClient, monkeypatch: pytest.MonkeyPatch, page_app: FastAPI
 ) -> None:
