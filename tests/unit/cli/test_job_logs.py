@@ -85,7 +85,7 @@ def test_every_attempt_is_shown_with_its_times_and_its_worker(job: Job) -> None:
         "attempt 1 on w1  running",
         "attempt 1 on w1  half way",
         "attempt 2 on w2  running",
-        "attempt 2 on w2  failed",
+        "attempt 2 on w2  failed: no",
     ]
     assert all(shown_line[23] == "Z" for shown_line in shown)
 
