@@ -53,7 +53,7 @@ def _database(settings: Settings) -> str:
 
 def _broker(settings: Settings) -> str:
     CeleryDoorbell(settings).ring(DEFAULT_QUEUE)  # a message without work is harmless
-    return settings.resolved_broker_url.rpartition("@")[2] + " takes bells"
+    return settings.resolved_broker_url.rpartition("@")[2] + " accepts messages"
 
 
 def _artifacts(settings: Settings) -> str:

@@ -398,8 +398,9 @@ def _dataset(attempt: Attempt, draft: EmbeddingVersion, trained: TrainOutput) ->
     counts: dict[str, int] = {}
     for label in all_labels(dataset.kind, dataset.train):
         counts[label_key(label)] = counts.get(label_key(label), 0) + 1
-    words = words_finding(dataset.labels, attempt.bench.words) if dataset.labels else None
     warnings = [finding for finding in report.get("warnings", []) if finding["code"] != "label_words"]
+    silent = any(finding["code"] == "labels_say_little" for finding in warnings)  # says more about the same labels
+    words = words_finding(dataset.labels, attempt.bench.words) if dataset.labels and not silent else None
     return DatasetFacts(
         name=draft.task,
         kind=dataset.kind,

@@ -248,6 +248,14 @@ def test_the_check_says_what_there_is(desk: Desk, tiny_base: Base) -> None:
     assert json.dumps(report)
 
 
+def test_the_report_warns_once_of_labels_that_say_nothing(desk: Desk) -> None:
+    started(desk, labels=f"{'word ' * 13},17")
+    cut, silent = (desk.jobs()[-1].result or {})["dataset"]["labels"]
+    assert (len(cut["word"].split()), silent["word"]) == (12, "17")
+    codes = [warning["code"] for warning in (desk.jobs()[-1].result or {})["dataset"]["warnings"]]
+    assert codes == ["labels_say_little"]
+
+
 def test_the_check_names_labels_that_the_base_cannot_read(desk: Desk) -> None:
     report = check(order_of(desk, labels="称賛,苦情,praise"), "mini")
     (warning,) = [warning for warning in report["warnings"] if warning["code"] == "labels_say_little"]
