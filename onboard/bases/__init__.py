@@ -237,8 +237,12 @@ class Base:
             )
 
 
-def find_base(name: str) -> Base:
-    """Find a shipped base or one of `ONBOARD_HOME/bases` by name (in this order), or any base by its folder.
+def find_base(name: str, home: Path | None = None) -> Base:
+    """Find a shipped base or one of `bases` in the home by name (in this order), or any base by its folder.
+
+    Args:
+        name: of the base, or its folder.
+        home: None means `ONBOARD_HOME`.
 
     Raises:
         BaseMissingError: the base does not exist.
@@ -247,7 +251,7 @@ def find_base(name: str) -> Base:
         BaseForbiddenError: it cannot be read because of its permissions.
     """
     with readable_base(Path(name)):
-        folder = next((place / name for place in _named() if _holds(place, name)), Path(name).expanduser())
+        folder = next((place / name for place in _named(home) if _holds(place, name)), Path(name).expanduser())
     with readable_base(folder):
         return _open(name, folder)
 
@@ -286,23 +290,23 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         raise BaseDamagedError("base-file-unreadable", path=path, reason=error) from error
 
 
-def home_bases() -> Path:
-    """Return the folder of bases that were trained here, which can be used by name."""
-    return Settings().resolved_home / "bases"
+def home_bases(home: Path | None = None) -> Path:
+    """Return the folder of bases that were trained in a home, by default `ONBOARD_HOME`; they can be used by name."""
+    return (home or Settings().resolved_home) / "bases"
 
 
-def _named() -> tuple[Path, ...]:
-    return (_SHIPPED, home_bases())
+def _named(home: Path | None) -> tuple[Path, ...]:
+    return (_SHIPPED, home_bases(home))
 
 
 def _holds(place: Path, name: str) -> bool:
     return "/" not in name and name not in ("", ".", "..") and (place / name / "base.json").is_file()
 
 
-def named_bases() -> list[Base]:
-    """Return the bases that can be used by name: shipped ones, then those of the home folder."""
-    names = [path.parent.name for place in _named() for path in sorted(place.glob("*/base.json"))]
-    return [find_base(name) for name in dict.fromkeys(names)]
+def named_bases(home: Path | None = None) -> list[Base]:
+    """Return the bases that can be used by name: shipped ones, then those of the home, by default `ONBOARD_HOME`."""
+    names = [path.parent.name for place in _named(home) for path in sorted(place.glob("*/base.json"))]
+    return [find_base(name, home) for name in dict.fromkeys(names)]
 
 
 def shipped_bases() -> list[Base]:

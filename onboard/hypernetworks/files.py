@@ -137,10 +137,10 @@ def base_at_hand(services: Services, digest: str) -> Base:
 def _on_this_machine(services: Services, location: str) -> Iterator[Base]:
     for name in (services.settings.base, location):
         try:
-            yield find_base(name)
+            yield find_base(name, services.settings.resolved_home)
         except OnboardError:  # it is on another machine or was deleted; try other places
             continue
-    yield from named_bases()
+    yield from named_bases(services.settings.resolved_home)
 
 
 def require_base(services: Services, version: EmbeddingVersion, manifests: Manifests | None = None) -> Base:
@@ -155,7 +155,7 @@ def require_base(services: Services, version: EmbeddingVersion, manifests: Manif
             return manifests.of(services, version.base_digest).base
         return base_at_hand(services, version.base_digest)
     except NotFoundError as error:
-        base = find_base(services.settings.base)
+        base = find_base(services.settings.base, services.settings.resolved_home)
         raise OtherBaseError(
             "version-of-other-base",
             version=version.reference,

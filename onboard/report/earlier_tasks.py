@@ -22,7 +22,9 @@ def _drawn(prior: Mapping[str, Any], scale: float) -> str:
     lessons = f"{number(prior.get('lessons')) or 0:,.0f} earlier tasks"
     if not scale:
         return f"The readout ignores what {lessons} suggest: held-out rows do not prefer it, or its labels say nothing."
-    return f"The readout is drawn {100 * scale:.4g}% of the way towards what {lessons} suggest for its label words{named}."
+    return (
+        f"The readout is drawn {100 * scale:.4g}% of the way towards what {lessons} suggest for its label words{named}."
+    )
 
 
 def _points(prior: Mapping[str, Any]) -> list[str]:

@@ -88,7 +88,7 @@ class Predictor:
         services = _services_of(base_or_home)
         self._recorder: DriftRecorder | None = None
         if services is not None:
-            self._base = base = find_base(services.settings.base)
+            self._base = base = find_base(services.settings.base, services.settings.resolved_home)
             register_base(services, base)
             self._engine = load_engine(base, services.device)
             self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)

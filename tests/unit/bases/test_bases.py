@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from onboard.domain.dataset import Label
 from onboard.errors import DamagedError, InputError, NotAllowedError, OnboardError, UnavailableError
 from onboard.hypernetworks.register import register_base
 from onboard.registry.bases import BaseRepository
-from onboard.registry.services import Services
+from onboard.registry.services import Services, open_services
+from onboard.serving import Predictor
+from onboard.settings import Settings
 
 
 @pytest.fixture
@@ -119,6 +122,23 @@ def test_a_folder_that_may_not_be_read_is_not_allowed(copy: Path, monkeypatch: p
     monkeypatch.setattr(Path, "open", forbidden)
     with pytest.raises(NotAllowedError):
         folder_digest(copy)
+
+
+def test_a_home_that_the_environment_does_not_name_has_its_own_bases(
+    tiny_base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "other"
+    shutil.copytree(tiny_base.folder, home / "bases" / "tiny-there")
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "mine"))
+    monkeypatch.setenv("ONBOARD_BASE", "tiny-there")
+    with refused("unknown-base", base="tiny-there"):
+        find_base("tiny-there")
+    assert find_base("tiny-there", home).digest == tiny_base.digest
+    assert home / "bases" / "tiny-there" in [base.folder for base in named_bases(home)]
+    open_services(Settings(home=home)).close()
+    with closing(Predictor(home)) as predictor:
+        (answer,) = predictor.predict([{"task": "sst2", "text": "a good day"}])
+    assert answer.task == "sst2"
 
 
 def test_whoever_else_works_here_can_read_a_base_that_was_made(tiny_base: Base) -> None:
