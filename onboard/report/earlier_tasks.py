@@ -18,7 +18,7 @@ def earlier_tasks(document: Mapping[str, Any]) -> list[str]:
 
 def _drawn(prior: Mapping[str, Any], scale: float) -> str:
     version = number(prior.get("version"))
-    named = f" (version {version:.0f} of the prior)" if version else ""
+    named = f" (prior v{version:.0f})" if version else ""
     lessons = f"{number(prior.get('lessons')) or 0:,.0f} earlier tasks"
     if not scale:
         return f"The readout ignores what {lessons} suggest: held-out rows do not prefer it, or its labels say nothing."
