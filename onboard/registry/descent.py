@@ -91,17 +91,17 @@ class DescentRepository(Repository):
     def _with_left_out(self, versions: Sequence[Embedded]) -> list[Embedded]:
         """Return the versions with the tasks that their prior was fitted without; none where no job tells."""
         left_out = dict(self._left_out())
-        told: dict[str, Embedded] = {}
+        by_reference: dict[str, Embedded] = {}
         for version in versions:
-            before = told.get(version.parents[0])
+            before = by_reference.get(version.parents[0])
             if version.job is not None:
                 without = left_out.get(version.reference, frozenset())
             elif before is not None and (before.task, before.prior) == (version.task, version.prior):
                 without = before.prior_without  # it has the readout of the version that it was made of
             else:
                 without = frozenset()
-            told[version.reference] = replace(version, prior_without=without)
-        return list(told.values())
+            by_reference[version.reference] = replace(version, prior_without=without)
+        return list(by_reference.values())
 
     def _left_out(self) -> Iterator[tuple[str, frozenset[str]]]:
         """Yield each version whose job tells which tasks its prior was fitted without, with these."""
