@@ -108,15 +108,15 @@ def event_line(event: Document) -> str:
     if event["numbers"].get("provisional"):
         return str(event["message"])
     error = event["numbers"].get("error")
-    facts = {key: value for key, value in event["numbers"].items() if key != "error" and value is not None}
-    numbers = ", ".join(f"{key} {_short(value)}" for key, value in facts.items())
+    given = [(key, value) for key, value in event["numbers"].items() if key != "error" and value is not None]
+    numbers = ", ".join(f"{key} {_short(value)}" for key, value in given)
     what: str = {
         "stage_started": f"{event['stage']}: started",
         "stage_finished": f"{event['stage']}: done in {event['seconds'] or 0:.1f} s",
     }.get(str(event["kind"]), str(event["message"]))
     line = f"{what}  ({numbers})" if numbers else what
-    said = " ".join(str(error[part]) for part in ("message", "remedy") if error.get(part)) if error else ""
-    return f"{line}: {said}" if said else line
+    reason = " ".join(str(error[part]) for part in ("message", "remedy") if error.get(part)) if error else ""
+    return f"{line}: {reason}" if reason else line
 
 
 def _short(value: object) -> str:

@@ -17,8 +17,8 @@ from onboard.data.problems import Finding, Problems, preview
 from onboard.data.read import Checked, ReadOptions, pool_beside, read_splits, report_of
 from onboard.data.rows import LabelColumn, LabelledRow
 from onboard.data.settled import LabelOptions
-from onboard.data.verbaliser import says_something, verbalise, words_finding
-from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
+from onboard.data.verbaliser import silent_labels, verbalise, words_finding
+from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_text
 from onboard.domain.submission import field_of
 from onboard.errors import InputError
 
@@ -58,9 +58,10 @@ def read_labels(options: ReadOptions) -> Checked:
     dataset = Dataset("classification", settled.labels, (), test=in_canonical_rows([row.example() for row in tests]))
     words = (options.verbaliser or verbalise)(dataset.labels)
     findings += [*settled.findings, *repeats]
-    silent = _silent(dataset.labels, words, descriptions)
-    said = words_finding(dataset.labels, words) if options.verbaliser and silent is None else None
-    findings += [finding for finding in (said, silent) if finding is not None]
+    about_words = _silent(dataset.labels, words, descriptions)
+    if about_words is None and options.verbaliser:
+        about_words = words_finding(dataset.labels, words)
+    findings += [] if about_words is None else [about_words]
     findings += pool.findings() if pool else []
     return Checked(dataset, report_of(place, tables, settled, dataset, words, findings, options), pool)
 
@@ -103,10 +104,7 @@ def _require_no_rows_asked(options: ReadOptions) -> None:
 
 def _silent(labels: Sequence[Label], words: Sequence[str], descriptions: dict[str, str]) -> Finding | None:
     """Warn about labels without a description whose words say nothing to the base, such as codes and numbers."""
-    silent = [
-        label for label, word in zip(labels, words, strict=True)
-        if label_key(label) not in descriptions and not says_something(label, word)
-    ]  # fmt: skip
+    silent = silent_labels(labels, words, descriptions)
     if not silent:
         return None
     named = ", ".join(repr(preview(label_text(label))) for label in silent[:5])

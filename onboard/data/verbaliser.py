@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from onboard.data.invisible import visible
@@ -63,6 +63,20 @@ def says_something(label: Label, word: str) -> bool:
     """
     own = words_of(label)
     return word.startswith(own) and any(len(part) > 1 and part.isalpha() for part in own.split())
+
+
+def silent_labels(labels: Sequence[Label], words: Sequence[str], described: Collection[str] = ()) -> list[Label]:
+    """Return the labels that have no description and whose words say nothing (`says_something`).
+
+    Args:
+        words: the base's words for the labels, from `verbalise`.
+        described: keys of labels with a description.
+    """
+    return [
+        label
+        for label, word in zip(labels, words, strict=True)
+        if label_key(label) not in described and not says_something(label, word)
+    ]
 
 
 def words_finding(labels: Sequence[Label], words: Sequence[str]) -> Finding | None:

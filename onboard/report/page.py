@@ -155,8 +155,8 @@ def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
             continue
         baselines = mapping(within(document, "baselines", split))
         columns = [metrics, *(mapping(baseline) for baseline in baselines.values())]
-        known = (name for names in METRICS.values() for name in names if name in metrics)
-        names = list(dict.fromkeys((*known, *metrics)))
+        in_order = (name for of_kind in METRICS.values() for name in of_kind if name in metrics)
+        names = list(dict.fromkeys((*in_order, *metrics)))
         yield SplitResults(
             title="Cross-validation" if _crossed(document, split) else f"{split.capitalize()} rows",
             explanation=_explanation(document, split),

@@ -26,15 +26,20 @@ from support.served_past import Remote, served_with_a_past
 from support.tuned_jobs import tune_gently
 
 from onboard.bases import Base
+from onboard.contract.report import ProvisionalFacts
 from onboard.domain.job import JobSpec
 from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.register import register_base
+from onboard.pipeline import provisional
+from onboard.pipeline import run as pipeline
 from onboard.pipeline import train as training
 from onboard.registry.schema import upgrade
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned
+
+_PROVISIONAL = JobSpec.provisional  # tests of few steps change it
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +105,36 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def desk(tiny_services: Services, tmp_path: Path, few_steps: None) -> Desk:
     return Desk(tiny_services, tmp_path)
+
+
+@pytest.fixture
+def in_two_steps(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs publish provisional versions too, as services do."""
+    monkeypatch.setattr(JobSpec, "provisional", _PROVISIONAL)
+
+
+@pytest.fixture
+def rows_say(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let the rows that were left out say this of the two versions."""
+
+    def say(*, better: bool) -> None:
+        def decided(*arguments: Any) -> ProvisionalFacts:
+            return provisional.compared(*arguments).model_copy(update={"confirmed": not better})
+
+        monkeypatch.setattr(pipeline, "compared", decided)
+
+    return say
+
+
+@pytest.fixture
+def without(tmp_path: Path, tiny_base: Base, few_steps: None) -> Iterator[Desk]:
+    """A second home, in which the task never was."""
+    folder = tmp_path / "without"
+    folder.mkdir()
+    services = open_services(Settings(home=folder / "home", base=str(tiny_base.folder), device="cpu"))
+    register_base(services, tiny_base)
+    yield Desk(services, folder)
+    services.close()
 
 
 @pytest.fixture

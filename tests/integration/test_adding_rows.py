@@ -12,7 +12,7 @@ from support.refusals import refused
 from onboard.data.snapshot import load
 from onboard.domain.addition import Addition
 from onboard.domain.dataset import Dataset
-from onboard.domain.job import Job, JobSpec
+from onboard.domain.job import Job
 from onboard.errors import ConflictError, DatasetError, NotFoundError
 from onboard.jobs.add import Added, add
 from onboard.registry.task_features import TaskFeatureRepository
@@ -24,7 +24,6 @@ from onboard.versions.promote import promote
 from onboard.versions.trained_rows import read_snapshot
 
 NEW = opinions(6, start=900)
-_PROVISIONAL = JobSpec.provisional
 
 
 def adding(desk: Desk, rows: list[dict[str, Any]], task: str = "mood", **options: Any) -> Added:
@@ -276,10 +275,7 @@ def test_lineage_shows_the_rows_and_the_dataset_before_even_where_rows_go_again(
     assert render_lineage(drawn).startswith("<svg")
 
 
-def test_a_job_whose_rows_were_added_to_leaves_the_embedding_to_the_later_job(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(JobSpec, "provisional", _PROVISIONAL)
+def test_a_job_whose_rows_were_added_to_leaves_the_embedding_to_the_later_job(desk: Desk, in_two_steps: None) -> None:
     desk.submit(opinions(24))
     later = adding(desk, NEW)
     result = desk.run(desk.claim()).result or {}

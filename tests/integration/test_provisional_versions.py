@@ -11,8 +11,7 @@ from support.real_jobs import DOCUMENT, CrashError, Desk, HookedProgress, crash_
 from support.refusals import refused
 
 from onboard.bases import Base
-from onboard.contract.report import ProvisionalFacts
-from onboard.domain.job import Job, JobSpec, JobState
+from onboard.domain.job import Job, JobState
 from onboard.errors import CancelledError, ConflictError, FencedError, InputError
 from onboard.jobs import control
 from onboard.pipeline import provisional
@@ -24,28 +23,7 @@ from onboard.testing import RecordedProgress
 from onboard.versions.delete import delete_task
 from onboard.versions.fetch import fetch
 
-_PROVISIONAL = JobSpec.provisional
-_COMPARED = provisional.compared
-
-
-@pytest.fixture
-def desk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    """Publishes provisional versions too, as services do."""
-    monkeypatch.setattr(JobSpec, "provisional", _PROVISIONAL)
-    return desk
-
-
-@pytest.fixture
-def rows_say(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Let the rows that were left out say this of the two versions."""
-
-    def say(*, better: bool) -> None:
-        def decided(*arguments: Any) -> ProvisionalFacts:
-            return _COMPARED(*arguments).model_copy(update={"confirmed": not better})
-
-        monkeypatch.setattr(pipeline, "compared", decided)
-
-    return say
+pytestmark = pytest.mark.usefixtures("in_two_steps")
 
 
 def versions_of(desk: Desk, task: str = "mood") -> list[tuple[int, str, bool]]:

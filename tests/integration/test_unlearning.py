@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.errors import NotFoundError
 from onboard.hypernetworks.engines import hypernetwork_at
-from onboard.hypernetworks.register import register_base
 from onboard.jobs.control import cancel, retry
 from onboard.model.engine import Engine
 from onboard.operations.gc import collect_garbage
@@ -25,10 +22,9 @@ from onboard.pipeline import tune as tuned
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
-from onboard.registry.services import Services, open_services
+from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.versions import VersionRepository
-from onboard.settings import Settings
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import Worth
@@ -38,17 +34,6 @@ from onboard.versions.promote import promote
 
 OTHER, CHILD, GRANDCHILD = opinions(24), opinions(24, start=24), opinions(24, start=40)
 GONE = opinions(24, ("x", "y"), start=8)
-
-
-@pytest.fixture
-def without(tmp_path: Path, tiny_base: Base, few_steps: None) -> Iterator[Desk]:
-    """A second home, in which the task never was."""
-    folder = tmp_path / "without"
-    folder.mkdir()
-    services = open_services(Settings(home=folder / "home", base=str(tiny_base.folder), device="cpu"))
-    register_base(services, tiny_base)
-    yield Desk(services, folder)
-    services.close()
 
 
 def run_all(desk: Desk) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,50 +9,12 @@ from support.real_jobs import CrashError, Desk, crash_after, opinions
 from support.refusals import refused
 
 from onboard.bases import Base
-from onboard.contract.report import ProvisionalFacts
-from onboard.domain.job import JobSpec, JobState
+from onboard.domain.job import JobState
 from onboard.hypernetworks.prior.refit import refit
-from onboard.hypernetworks.register import register_base
-from onboard.pipeline import provisional
-from onboard.pipeline import run as pipeline
 from onboard.registry.aliases import AliasRepository
-from onboard.registry.services import open_services
-from onboard.settings import Settings
 from onboard.versions.delete import delete_task
 
-_PROVISIONAL = JobSpec.provisional
-_COMPARED = provisional.compared
-
-
-@pytest.fixture
-def desk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    """Publishes provisional versions too, as services do."""
-    monkeypatch.setattr(JobSpec, "provisional", _PROVISIONAL)
-    return desk
-
-
-@pytest.fixture
-def without(desk: Desk, tmp_path: Path, tiny_base: Base) -> Iterator[Desk]:
-    """A second home, in which the task never was."""
-    folder = tmp_path / "without"
-    folder.mkdir()
-    services = open_services(Settings(home=folder / "home", base=str(tiny_base.folder), device="cpu"))
-    register_base(services, tiny_base)
-    yield Desk(services, folder)
-    services.close()
-
-
-@pytest.fixture
-def rows_say(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Let the rows that were left out say this of the two versions."""
-
-    def say(*, better: bool) -> None:
-        def decided(*arguments: Any) -> ProvisionalFacts:
-            return _COMPARED(*arguments).model_copy(update={"confirmed": not better})
-
-        monkeypatch.setattr(pipeline, "compared", decided)
-
-    return say
+pytestmark = pytest.mark.usefixtures("in_two_steps")
 
 
 def rows_of(task: str) -> list[dict[str, Any]]:

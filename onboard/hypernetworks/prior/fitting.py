@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from onboard.bases import Base
-from onboard.data.verbaliser import says_something
-from onboard.domain.dataset import Label, label_key
+from onboard.data.verbaliser import silent_labels
+from onboard.domain.dataset import Label
 from onboard.domain.prior import Form, PriorVersion, Taught, digest_of_prior
 from onboard.hypernetworks.prior.lessons import read_taught
 from onboard.registry.services import Services
@@ -67,10 +67,8 @@ def usual_scale(labels: Sequence[Label], words: Sequence[str], described: Collec
         words: the base's words for the labels, from `onboard.data.verbaliser.verbalise`.
         described: keys of labels with a description, which says something.
     """
-    speaking = [
-        label_key(label) in described or says_something(label, word) for label, word in zip(labels, words, strict=True)
-    ]
-    return PRIOR_SCALES[0] if sum(speaking) > 1 else SILENT_SCALE
+    speaking = len(labels) - len(silent_labels(labels, words, described))
+    return PRIOR_SCALES[0] if speaking > 1 else SILENT_SCALE
 
 
 def _restored(services: Services, base: Base, taught: Iterable[Taught], prior: Prior) -> bool:
