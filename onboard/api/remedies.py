@@ -82,22 +82,26 @@ def data_over_http(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def findings_over_http(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Convert the remedies of a dataset's problems or warnings with `told_over_http`."""
+    """Convert the messages and remedies of a dataset's problems or warnings."""
     return [_told(finding) for finding in findings]
 
 
 def job_over_http(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the remedies in a job's document, brief or full: error, wait, events and warnings."""
+    """Convert messages and remedies in a job's document, brief or full: error, wait, events and warnings."""
     return reworded_job(job, _told)
 
 
 def event_over_http(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the remedies in an event of a job's log."""
+    """Convert messages and remedies in an event of a job's log."""
     return reworded_event(event, _told)
 
 
 def _told(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {**data_over_http(part), **(told_over_http(part["remedy"]) if part.get("remedy") else {})}
+    """Convert a part with a message and a remedy; `detail` is the message in fields, if it differs."""
+    message = part.get("message")
+    detail = in_fields(message) if isinstance(message, str) else message
+    remedies = told_over_http(part["remedy"]) if part.get("remedy") else {}
+    return {**data_over_http(part), **remedies, **({} if detail == message else {"detail": detail})}
 
 
 def _field(option: re.Match[str]) -> str:

@@ -82,7 +82,7 @@ def event_in_commands(event: JsonObject) -> JsonObject:
 
 def _in_commands(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part with its remedy, and those of its problems, as commands."""
-    original = {key: value for key, value in part.items() if key != "command"}
+    original = {key: value for key, value in part.items() if key not in ("command", "detail")}
     if "remedy" in part:
         original["remedy"] = _remedy_of(part)
     if isinstance(problems := part.get("problems"), list):

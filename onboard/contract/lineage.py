@@ -1,7 +1,8 @@
-"""Where versions come from, as a graph: dataset, init and hypernetwork lead to a version, and it to others.
+"""Where versions come from, as a graph: dataset, init, hypernetwork and prior lead to a version, and it to others.
 
 A dataset was made of an earlier one and of the rows that changed it. A version was trained on a dataset, started or was
-carried from another version, and is adapted by a hypernetwork; a hypernetwork was tuned from another one, on a dataset.
+carried from another version, and is adapted by a hypernetwork; its readout was drawn towards a prior. A hypernetwork
+was tuned from another one, on a dataset. The tasks that taught a prior are those of its own document.
 If the head moved during the tuning, it comes from two: the one that was tuned and the one the step was moved onto.
 """
 
@@ -13,17 +14,19 @@ from pydantic import ConfigDict, Field
 
 from onboard.contract.document import Document, later
 
-NodeKind = Literal["dataset", "init", "hypernetwork", "version"]
-EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on", "made_of"]
+NodeKind = Literal["dataset", "init", "hypernetwork", "prior", "version"]
+EdgeKind = Literal[
+    "trained_on", "started_from", "carried_from", "adapted_by", "drawn_towards", "tuned_from", "tuned_on", "made_of"
+]  # fmt: skip
 _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 class LineageNode(Document):
-    """A dataset, an init, a hypernetwork or a version."""
+    """A dataset, an init, a hypernetwork, a prior or a version."""
 
     model_config = _ALL_SENT
 
-    id: Annotated[str, Field(description="Unique in the graph: a digest, hypernetwork:…, a reference.")]
+    id: Annotated[str, Field(description="Unique in the graph: a digest, hypernetwork:…, prior:…, a reference.")]
     kind: NodeKind
     label: str
     facts: dict[str, Any] = Field(default_factory=dict)

@@ -18,13 +18,26 @@ _GAP_X: Final = 70
 _GAP_Y: Final = 14
 _MARGIN: Final = 20
 _MOST_LETTERS: Final = 30  # of a label; its title shows it in full
-_FILLS: Final = {"dataset": "#e3effb", "init": "#f2f2f2", "hypernetwork": "#efe6fa", "version": "#e2f4e6"}
-_STROKES: Final = {"dataset": "#3b77b5", "init": "#777777", "hypernetwork": "#7a4fb0", "version": "#2f8a4c"}
+_FILLS: Final = {
+    "dataset": "#e3effb",
+    "init": "#f2f2f2",
+    "hypernetwork": "#efe6fa",
+    "prior": "#fdf0d9",
+    "version": "#e2f4e6",
+}
+_STROKES: Final = {
+    "dataset": "#3b77b5",
+    "init": "#777777",
+    "hypernetwork": "#7a4fb0",
+    "prior": "#a86b00",
+    "version": "#2f8a4c",
+}
 _LINES: Final[dict[EdgeKind, str]] = {
     "trained_on": "#3b77b5",
     "started_from": "#777777",
     "carried_from": "#2f8a4c",
     "adapted_by": "#b9a3d6",
+    "drawn_towards": "#d9b877",
     "tuned_from": "#7a4fb0",
     "tuned_on": "#3b77b5",
     "made_of": "#3b77b5",

@@ -1,4 +1,4 @@
-"""Use case: the lineage of a task's versions: dataset → init → hypernetwork → version, including all ancestors."""
+"""Use case: the lineage of a task's versions: dataset, init, hypernetwork and prior → version, with all ancestors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from onboard.contract.lineage import EdgeKind, LineageDocument, LineageEdge, LineageNode, NodeKind
 from onboard.contract.versions import VersionDocument
 from onboard.domain.names import Reference
+from onboard.domain.prior import form_of
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import InputError
 from onboard.registry.aliases import AliasRepository
@@ -93,7 +94,8 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[LineageNode, ...
         hypernetwork = None  # task-specific weights use no hypernetwork
         if version.has_embedding:
             hypernetwork = _hypernetwork(version.base_digest, version.hypernetwork_version)
-        for node in (dataset, *inits.values(), hypernetwork):
+        prior = _prior(version)
+        for node in (dataset, *inits.values(), hypernetwork, prior):
             if node is not None:
                 nodes.setdefault(node.id, node)
         nodes[version.reference] = _node(version)
@@ -111,6 +113,8 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[LineageNode, ...
         ]
         if hypernetwork is not None:
             edges.append(_edge(hypernetwork.id, version.reference, "adapted_by"))
+        if prior is not None:
+            edges.append(_edge(prior.id, version.reference, "drawn_towards"))
     return tuple(nodes.values()), tuple(edges)
 
 
@@ -171,6 +175,15 @@ def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, LineageNod
 def _hypernetwork(base: str, number: int) -> LineageNode:
     facts = {"version": number, "base_digest": base}
     return _made(f"hypernetwork:{base}:v{number}", "hypernetwork", f"hypernetwork v{number} of {_short(base)}", facts)
+
+
+def _prior(version: EmbeddingVersion) -> LineageNode | None:
+    """Return the prior of its readout, known by its digest, since another installation may have numbered it."""
+    if version.prior_digest is None:
+        return None
+    form, number, base = form_of(pairs=bool(version.pairs)), version.prior_version, version.base_digest
+    facts = {"version": number, "form": form, "digest": version.prior_digest, "base_digest": base}
+    return _made(f"prior:{version.prior_digest}", "prior", f"prior v{number} ({form})", facts)
 
 
 def _node(version: EmbeddingVersion) -> LineageNode:

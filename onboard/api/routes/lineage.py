@@ -25,7 +25,7 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 
 @router.get("/lineage")
 def show_lineage(task: TaskName, services: OpenServices, versions: Versions = MOST_VERSIONS) -> LineageDocument:
-    """Return dataset, init and hypernetwork of each version, over all its ancestors."""
+    """Return dataset, init, hypernetwork and prior of each version, over all its ancestors."""
     return lineage(services, task, versions)
 
 

@@ -25,7 +25,7 @@ WARNING: dict[str, Any] = {
 }  # fmt: skip
 PROBLEM: dict[str, Any] = {"message": "has no label", "remedy": "--label-field NAME"}
 ERROR: dict[str, Any] = {
-    "code": "input", "message": "There is no embedding 'x'.",
+    "code": "input", "message": "--init x cannot be used with --method linear.",
     "remedy": "Use --init auto, or one of: onboard tasks list",
     "problems": [PROBLEM],
 }  # fmt: skip
@@ -76,6 +76,8 @@ def test_the_command_stands_beside_it(door: TestClient, jobs: dict[str, str]) ->
     (warning,) = done["dataset"]["warnings"]
     assert warning == {**WARNING, "remedy": "Is this the label? label_field=NAME", "command": WARNING["remedy"]}
     assert failed["error"]["remedy"] == "Use init=auto, or one of: GET /v1/tasks"
+    assert failed["error"]["message"] == ERROR["message"]
+    assert failed["error"]["detail"] == "init x cannot be used with method=linear."
     assert failed["error"]["problems"][0]["remedy"] == "label_field=NAME"
     (failure,) = [event["numbers"]["error"] for event in failed["events"] if "error" in event["numbers"]]
     assert failure == failed["error"]

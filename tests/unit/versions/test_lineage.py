@@ -69,6 +69,25 @@ def test_a_mixture_started_from_all_that_it_is_made_of(tiny_services: Services, 
     assert sorted(text for text in texts if text and text.endswith("%")) == ["20%", "30%", "50%"]
 
 
+def test_a_readout_leads_back_to_the_prior_it_was_drawn_towards(tiny_services: Services, tiny_base: Base) -> None:
+    taught, tone = digest_of(b"lessons"), digest_of(b"lessons of pairs")
+    add_version(tiny_services, tiny_base, "mood", *LABELS)
+    add_version(tiny_services, tiny_base, "mood", *LABELS, prior_version=3, prior_digest=taught)
+    add_version(tiny_services, tiny_base, "mood", *LABELS, prior_version=3, prior_digest=taught, pairs=False)
+    add_version(tiny_services, tiny_base, "mood", *LABELS, prior_version=1, prior_digest=tone, pairs=True)
+    graph = lineage(tiny_services, "mood")
+    base = tiny_base.digest
+    assert [node for node in graph.nodes if node.kind == "prior"] == [
+        Node(f"prior:{taught}", "prior", "prior v3 (single)",
+             {"version": 3, "form": "single", "digest": taught, "base_digest": base}),
+        Node(f"prior:{tone}", "prior", "prior v1 (pairs)",
+             {"version": 1, "form": "pairs", "digest": tone, "base_digest": base}),
+    ]  # fmt: skip
+    drawn = {(edge.source, edge.target) for edge in graph.edges if edge.kind == "drawn_towards"}
+    assert drawn == {(f"prior:{taught}", "mood@v2"), (f"prior:{taught}", "mood@v3"), (f"prior:{tone}", "mood@v4")}
+    assert render_lineage(graph).count("<path") == len(graph.edges)
+
+
 def test_of_a_deleted_ancestor_the_name_stands_in_the_lineage(tiny_services: Services, tiny_base: Base) -> None:
     add_version(tiny_services, tiny_base, "first", *LABELS)
     add_version(tiny_services, tiny_base, "second", *LABELS, parent="first@v1")
