@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from bench.accumulation.arms import Arms
-from bench.accumulation.page import Facts, markdown
+from bench.accumulation.page import AccumulationFacts, markdown
 from bench.accumulation.plan import COUNTS, DEFAULT, KINDS, READOUT, ROWS, Wish, parts_of, plan
 from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, require_names
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = runs_of(runs, settings, asked.output)
     missing = [run for run in runs if run not in rows]
     sources, draws = len(place.base.sources), len(asked.draws)
-    facts = Facts(command_of("accumulation", words), place.base.name, sources, draws, TEST_ROWS, missing)
+    facts = AccumulationFacts(command_of("accumulation", words), place.base.name, draws, TEST_ROWS, missing, sources)
     write({}, None, markdown(Results(rows), facts), asked.table)
     print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
     return 0

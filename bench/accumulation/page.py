@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from bench.accumulation.plan import COUNTS, DEFAULT, KINDS, READOUT, ROWS, arm_of
 from bench.harness.earlier_tasks import LESSON_ROWS
-from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
+from bench.harness.page import NONE, VERDICTS, Facts, met, table, table_row, unmeasured, were
 from bench.heldout.figures import CALIBRATION, Results, plain, signed
-from bench.heldout.plan import ArmRun
 from onboard.domain.counting import counted
 
 LEAST: Final = {4: 4.0, 16: 2.0}  # points that all tasks are to add, by rows of the new one
 
 
 @dataclass(frozen=True)
-class Facts:
-    """How the page was made.
+class AccumulationFacts(Facts):
+    """How the page was made; `sources`: how many source tasks there are."""
 
-    Args:
-        command: that makes it again.
-        base: its name.
-        sources: how many source tasks there are.
-        draws: of the rows.
-        test_rows: most of a task.
-        missing: runs of the plan that were not made.
-    """
-
-    command: str
-    base: str
     sources: int
-    draws: int
-    test_rows: int
-    missing: Sequence[ArmRun]
 
 
-def markdown(results: Results, facts: Facts) -> str:
+def markdown(results: Results, facts: AccumulationFacts) -> str:
     """The page."""
     lines = [
         "# Benefit of earlier tasks", "",

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from bench.heldout.plan import ArmRun
 from onboard.bases import find_base
 from onboard.domain.counting import counted
 
 NONE: Final = "–"
 ANOTHER_BASE: Final = "These figures are of another base than the `mini` that ships"
 VERDICTS: Final = "what | found | verdict"  # head of a table of targets
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How a page was made.
+
+    Args:
+        command: that makes it again.
+        base: its name.
+        draws: of the rows.
+        test_rows: most of a task.
+        missing: runs of the plan that were not made.
+    """
+
+    command: str
+    base: str
+    draws: int
+    test_rows: int
+    missing: Sequence[ArmRun]
 
 
 def table_row(*cells: object) -> str:

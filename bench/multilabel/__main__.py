@@ -29,6 +29,7 @@ from bench.harness.command import (
     require_names,
 )
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
+from bench.harness.page import Facts
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.features import Features, encoder_features, installed_teacher, of_teacher
@@ -40,7 +41,7 @@ from bench.heldout.settings import PRIOR_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.multilabel.arms import TEST_ROWS, Arms, drawn
 from bench.multilabel.lora import CURVE_RATE, FIRST_RATE, FIRST_STEPS, PLACES_HELD
-from bench.multilabel.page import Facts, markdown
+from bench.multilabel.page import markdown
 from bench.multilabel.plan import ARMS, DRAWS, LORA, LORA_RECIPE, MINILM, OF_ENCODER, OURS, ROWS, plan
 from bench.transfer.material import read
 from bench.transfer.recipes import RECIPES

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from bench.harness.page import VERDICTS, joined, met, table, table_row, unmeasured, were
+from bench.harness.page import VERDICTS, Facts, joined, met, table, table_row, unmeasured, were
 from bench.heldout.figures import Part, Results, plain, signed
 from bench.heldout.plan import AS_THEY_COME, ArmRun
 from bench.multilabel.plan import ARMS, LORA, LORA_ROWS, MINILM, OURS, ROWS, TFIDF
@@ -15,25 +14,6 @@ from onboard.domain.counting import counted
 
 MICRO, MACRO, LRAP, EXACT = "micro_f1", "macro_f1", "lrap", "exact_match"
 METRICS: Final = {MICRO: "micro-F1", MACRO: "macro-F1", LRAP: "ranking precision", EXACT: "exact match"}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """How the page was made.
-
-    Args:
-        command: that makes it again.
-        base: its name.
-        draws: of the rows.
-        test_rows: most of a task.
-        missing: runs of the plan that were not made.
-    """
-
-    command: str
-    base: str
-    draws: int
-    test_rows: int
-    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:

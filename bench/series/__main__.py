@@ -29,6 +29,7 @@ from bench.harness.command import (
     require_names,
 )
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
+from bench.harness.page import Facts
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.features import encoder_features
@@ -40,7 +41,7 @@ from bench.heldout.settings import PRIOR_SETTINGS, READOUT_SETTINGS, digest, job
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.series.arms import Arms
 from bench.series.material import Cells, all_series
-from bench.series.page import Facts, markdown
+from bench.series.page import markdown
 from bench.series.plan import ALONE, ARMS, DEFAULTS, READOUTS, plan, series_of
 from onboard.errors import InputError
 

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
+from bench.harness.page import NONE, VERDICTS, Facts, met, table, table_row, unmeasured, were
 from bench.heldout.figures import ACCURACY, MACRO_F1, Mean, Results, plain, signed
-from bench.heldout.plan import ArmRun
 from bench.series.plan import ARMS, DEFAULT_FEW, FEW, ROWS, WITHOUT, series_of
 from onboard.domain.counting import counted
 
 LEAST: Final = 3.0  # points that the first half is to add
-
-
-@dataclass(frozen=True)
-class Facts:
-    """How the page was made.
-
-    Args:
-        command: that makes it again.
-        base: its name.
-        draws: of the rows.
-        test_rows: most of a task.
-        missing: runs of the plan that were not made.
-    """
-
-    command: str
-    base: str
-    draws: int
-    test_rows: int
-    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:

@@ -29,7 +29,7 @@ from bench.heldout.measures import measured
 from bench.heldout.plan import DEFAULT, DRAWS, SETFIT, ArmRun, listed, numbers, part_of
 from bench.heldout.settings import settings_of
 from bench.heldout.sharing import Settings, run_missing, runs_of
-from bench.setfit_sets.page import Facts, markdown
+from bench.setfit_sets.page import SetFitFacts, markdown
 from bench.setfit_sets.plan import ARMS, SHOTS, plan, present_sets
 from bench.transfer.material import read
 
@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _measure(place, part_of(runs, *asked.part), settings, asked)
     rows = runs_of(runs, settings, asked.output)
     missing = [run for run in runs if run not in rows]
-    facts = Facts(command_of("setfit_sets", words), place.base.name, len(asked.draws), TEST_ROWS, classes, missing)
+    draws = len(asked.draws)
+    facts = SetFitFacts(command_of("setfit_sets", words), place.base.name, draws, TEST_ROWS, missing, classes)
     write({}, None, markdown(Results(rows), facts), asked.table)
     print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
     return 0

@@ -5,37 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
+from bench.harness.page import NONE, VERDICTS, Facts, met, table, table_row, unmeasured, were
 from bench.heldout.figures import Results, plain
 from bench.heldout.plan import ARMS as TITLES
-from bench.heldout.plan import DEFAULT, ArmRun
+from bench.heldout.plan import DEFAULT
 from bench.setfit_sets.plan import ARMS, MINILM, MPNET, PUBLISHED, SETS, SHOTS
 
 NOT_HERE = "**These sets cannot be had here**"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """How the page was made.
+class SetFitFacts(Facts):
+    """How the page was made; `classes`: how many labels each set has that is there."""
 
-    Args:
-        command: that makes it again.
-        base: its name.
-        draws: of the rows.
-        test_rows: most of a set.
-        classes: how many labels each set has that is there.
-        missing: runs of the plan that were not made.
-    """
-
-    command: str
-    base: str
-    draws: int
-    test_rows: int
     classes: Mapping[str, int]
-    missing: Sequence[ArmRun]
 
 
-def markdown(results: Results, facts: Facts) -> str:
+def markdown(results: Results, facts: SetFitFacts) -> str:
     """The page."""
     absent = [title for name, (title, _) in SETS.items() if name not in facts.classes]
     lines = [

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from bench.harness.page import Facts
 from bench.harness.rows import Row
 from bench.heldout.figures import Results
 from bench.heldout.plan import AS_THEY_COME, ArmRun
 from bench.multilabel.lora import LabelledTexts, balanced, lora_scores
-from bench.multilabel.page import Facts, markdown, verdicts
+from bench.multilabel.page import markdown, verdicts
 from bench.multilabel.plan import ARMS, LORA, LORA_ROWS, OURS, plan
 from bench.transfer.recipes import Recipe
 from onboard.bases import Base
