@@ -41,7 +41,7 @@ from bench.heldout.families import Families, families, held_out
 from bench.heldout.figures import Results
 from bench.heldout.material import TEST_ROWS, Cells, LoadedBase, opened, rarest_label
 from bench.heldout.measures import measured
-from bench.heldout.page import Facts, encoder_lines, markdown
+from bench.heldout.page import HeldOutFacts, encoder_lines, markdown
 from bench.heldout.plan import (
     ARMS,
     CHEAP,
@@ -89,9 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     missing = [run for run in runs if run not in rows]
     classes = sum(task in {run.task for run in runs} and share < 1 for task, share in rarest.items())
-    facts = Facts(
-        asked.suite, command_of("heldout", words), place.base.name, classes, len(asked.draws), TEST_ROWS, missing
-    )
+    command, draws = command_of("heldout", words), len(asked.draws)
+    facts = HeldOutFacts(command, place.base.name, draws, TEST_ROWS, missing, asked.suite, classes)
     write({}, None, markdown(Results(rows), facts), asked.table)
     print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
     return 0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.harness.page import VERDICTS, table, were
+from bench.harness.page import VERDICTS, Facts, table, were
 from bench.heldout.figures import Results
 from bench.heldout.plan import ARMS, ENCODER, MANY_ROWS, MINILM, ArmRun
 from bench.heldout.setfit_process import RELEASE
@@ -27,29 +27,19 @@ from onboard.domain.counting import counted
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The page's description of its making.
+class HeldOutFacts(Facts):
+    """How the page was made.
 
     Args:
         suite: its name.
-        command: that makes it again.
-        base: its name.
         tasks: how many there are with classes.
-        draws: of the rows.
-        test_rows: most of a task.
-        missing: runs of the plan that were not made.
     """
 
     suite: str
-    command: str
-    base: str
     tasks: int
-    draws: int
-    test_rows: int
-    missing: Sequence[ArmRun]
 
 
-def markdown(results: Results, facts: Facts) -> str:
+def markdown(results: Results, facts: HeldOutFacts) -> str:
     """The page."""
     suite = SUITES[facts.suite]
     parts = [
@@ -78,7 +68,7 @@ def encoder_lines(results: Results) -> list[str]:
     ]  # fmt: skip
 
 
-def _head(results: Results, facts: Facts) -> list[str]:
+def _head(results: Results, facts: HeldOutFacts) -> list[str]:
     unread = sum("reason" in row for row in results.rows.values())
     none = f" {counted(unread, 'run')} made no readout and has none of its figures." if unread else ""
     on_gpu = sum("device" in row for row in results.rows.values())

@@ -98,8 +98,8 @@ def event_over_http(event: Mapping[str, Any]) -> dict[str, Any]:
 
 def _told(part: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a part with a message and a remedy; `detail` is the message in fields, if it differs."""
-    message = part.get("message")
-    detail = in_fields(message) if isinstance(message, str) else message
+    message = part.get("message") or ""
+    detail = in_fields(message)
     remedies = told_over_http(part["remedy"]) if part.get("remedy") else {}
     return {**data_over_http(part), **remedies, **({} if detail == message else {"detail": detail})}
 

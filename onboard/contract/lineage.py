@@ -2,7 +2,7 @@
 
 A dataset was made of an earlier one and of the rows that changed it. A version was trained on a dataset, started or was
 carried from another version, and is adapted by a hypernetwork; its readout was drawn towards a prior. A hypernetwork
-was tuned from another one, on a dataset. The tasks that taught a prior are those of its own document.
+was tuned from another one, on a dataset. The document of a prior lists the tasks that taught it.
 If the head moved during the tuning, it comes from two: the one that was tuned and the one the step was moved onto.
 """
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from onboard.contract.lineage import EdgeKind, LineageDocument, LineageEdge, LineageNode
+from onboard.contract.lineage import EdgeKind, LineageDocument, LineageEdge, LineageNode, NodeKind
 
 _WIDTH: Final = 210  # pixels, as all below: of a box
 _HEIGHT: Final = 34
@@ -18,19 +18,12 @@ _GAP_X: Final = 70
 _GAP_Y: Final = 14
 _MARGIN: Final = 20
 _MOST_LETTERS: Final = 30  # of a label; its title shows it in full
-_FILLS: Final = {
-    "dataset": "#e3effb",
-    "init": "#f2f2f2",
-    "hypernetwork": "#efe6fa",
-    "prior": "#fdf0d9",
-    "version": "#e2f4e6",
-}
-_STROKES: Final = {
-    "dataset": "#3b77b5",
-    "init": "#777777",
-    "hypernetwork": "#7a4fb0",
-    "prior": "#a86b00",
-    "version": "#2f8a4c",
+_COLORS: Final[dict[NodeKind, tuple[str, str]]] = {  # of a box: inside, and its frame
+    "dataset": ("#e3effb", "#3b77b5"),
+    "init": ("#f2f2f2", "#777777"),
+    "hypernetwork": ("#efe6fa", "#7a4fb0"),
+    "prior": ("#fdf0d9", "#a86b00"),
+    "version": ("#e2f4e6", "#2f8a4c"),
 }
 _LINES: Final[dict[EdgeKind, str]] = {
     "trained_on": "#3b77b5",
@@ -111,13 +104,14 @@ def _line(edge: LineageEdge, places: Places) -> str:
 
 def _box(node: LineageNode, place: tuple[int, int], aliases: list[str]) -> str:
     x, y = place
+    fill, stroke = _COLORS[node.kind]
     weak = " (weak)" if node.facts.get("weak") else ""
     label = f"{node.label}{weak}{' · ' + ', '.join(aliases) if aliases else ''}"
     shown = label if len(label) <= _MOST_LETTERS else f"{label[: _MOST_LETTERS - 1]}…"
     return (
         f"<g><title>{_text(node.kind)}: {_text(label)}</title>"
         f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
-        f'fill="{_FILLS[node.kind]}" stroke="{_STROKES[node.kind]}"/>'
+        f'fill="{fill}" stroke="{stroke}"/>'
         f'<text x="{x + 10}" y="{y + _HEIGHT // 2 + 4}" fill="#1a1a1a">{_text(shown)}</text></g>'
     )
 

@@ -11,13 +11,13 @@ from support.heldout_rows import made, made_results
 
 from bench.harness.rows import Row
 from bench.heldout.figures import Results
-from bench.heldout.page import Facts, encoder_lines, markdown
+from bench.heldout.page import HeldOutFacts, encoder_lines, markdown
 from bench.heldout.plan import ARMS, AS_THEY_COME, ArmRun
 from bench.heldout.verdicts import BARS, deficits, held_out_verdicts, target_verdicts
 from onboard.evaluate.metrics import calibration_error
 from onboard.statistics.student import half_interval
 
-FACTS = Facts("heldout", "python -m bench.heldout", "mini", 48, 3, 300, [])
+FACTS = HeldOutFacts("python -m bench.heldout", "mini", 3, 300, [], "heldout", 48)
 
 
 def verdict(results: Results, beginning: str) -> str:
