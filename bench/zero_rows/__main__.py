@@ -1,10 +1,10 @@
-"""Held-out tasks without a labelled row: the prior on label words, next to MiniLM's cosines and chance.
+"""Held-out tasks without a labeled row: label words, their descriptions and the prior, next to MiniLM and entailment.
 
-    python -m bench.zero_rows [--descriptions FILE] [--arms both,minilm] [--report]
+    python -m bench.zero_rows [--arms onboard,minilm] [--report]
 
-FILE is JSON, a description of each label by task: {"tone": {"praise": "the writer is pleased", ...}}. Finished runs
-stand in --output: the same command goes on where it was stopped. The tasks are next to the checkout (../shared/data)
-or in --data; where they are missing it says so and stops.
+The descriptions are in descriptions.json, a sentence for each label. Finished runs are in --output: the same command
+goes on where it was stopped. The tasks are next to the checkout (../shared/data) or in --data; without them the command
+says so and stops.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ from bench.heldout.plan import ArmRun, listed
 from bench.heldout.settings import PRIOR_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.transfer.material import read
-from bench.zero_rows.answers import ABOUT_TEXT, Arms, Descriptions, asked_of
+from bench.zero_rows.answers import ABOUT_TEXT, ENTAILMENT, Arms, Descriptions, TaskWithoutRows
 from bench.zero_rows.page import Facts, markdown
-from bench.zero_rows.plan import ARMS, CHANCE, OF_ENCODER, OF_PRIOR, OF_TEACHER, plan
+from bench.zero_rows.plan import ABOUT, ARMS, CHANCE, NLI, OF_DESCRIPTIONS, OF_ENCODER, OF_PRIOR, OF_TEACHER, plan
 from onboard.domain.dataset import class_indices
-from onboard.statistics.readout import USUAL
+from onboard.statistics.zero_rows import NAMES_BESIDE_PRIOR, SHARPNESS_PAIRS, SHARPNESS_TEXTS
 
 SUITES = ("source", "wide")
+DESCRIPTIONS = Path(__file__).with_name("descriptions.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,16 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     torch.set_num_threads(asked.threads)
     place, folder = opened(asked.base), asked.data / "wide"
-    descriptions = json.loads(asked.descriptions.read_text(encoding="utf-8")) if asked.descriptions else {}
+    descriptions: Descriptions = json.loads(DESCRIPTIONS.read_text(encoding="utf-8"))
     rarest = {task: rarest_label(folder / task) for task in held_out(folder)}
     tasks = [task for task, share in rarest.items() if share < 1]  # the others request a number
-    runs, settings = plan(tasks, asked.arms), settings_of(place, descriptions)
+    entails = any(source.name == ENTAILMENT[0] for source in place.base.sources)
+    arms = [arm for arm in asked.arms if arm != NLI or entails]
+    runs, settings = plan(tasks, arms, descriptions), settings_of(place, descriptions)
     if not asked.report:
         _measure(place, part_of(runs, *asked.part), settings, descriptions, asked)
     rows = runs_of(runs, settings, asked.output)
     missing = [run for run in runs if run not in rows]
-    described = sum(task in descriptions for task in tasks)
-    facts = Facts(command_of("zero_rows", words), place.base.name, TEST_ROWS, described, missing)
+    facts = Facts(command_of("zero_rows", words), place.base.name, TEST_ROWS, missing)
     write({}, None, markdown(Results(rows), facts), asked.table)
     print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
     return 0
@@ -76,16 +78,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def settings_of(place: LoadedBase, descriptions: Descriptions) -> dict[str, Row]:
     """The settings that the numbers of each arm depend on, in addition to the task."""
-    shared: Row = {"test_rows": TEST_ROWS, "descriptions": digest(descriptions) if descriptions else ""}
-    encoder: Row = {"base": place.base_digest, "usual": USUAL}
+    of_names = [NAMES_BESIDE_PRIOR, SHARPNESS_TEXTS, SHARPNESS_PAIRS]
     of_prior: Row = {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}
     return {
         arm: {
-            **shared, **(encoder if arm in OF_ENCODER else {}), **(of_prior if arm in OF_PRIOR else {}),
-            **({"about": ABOUT_TEXT} if arm in OF_TEACHER else {}),
+            "test_rows": TEST_ROWS,
+            **({"base": place.base_digest} if arm in OF_ENCODER else {}),
+            **({"readout": digest(of_names)} if arm in OF_ENCODER and arm != NLI else {}),
+            **(of_prior if arm in OF_PRIOR else {}),
+            **({"about": ABOUT_TEXT} if arm in (ABOUT, NLI) else {}),
+            **({"descriptions": digest(descriptions)} if arm in OF_DESCRIPTIONS else {}),
         }
         for arm in ARMS
-    }  # fmt: skip
+    }
 
 
 def _measure(
@@ -98,13 +103,13 @@ def _measure(
     there = runs_of(mine, settings, asked.output)
     with_prior = any(run.arm in OF_PRIOR for run in mine if run not in there)
     lessons = source_lessons(place, asked.data, features) if with_prior else {}
-    arms = Arms(lessons, features, teacher.vectors if teacher else None)
+    arms = Arms(place, lessons, features, teacher.vectors if teacher else None)
 
     def measure(run: ArmRun) -> Row:
         started = time.process_time()
         whole = read(folder / run.task)
-        test = tuple(drawn_tests(whole, TEST_ROWS))
-        answers = arms.answer(asked_of(run.task, whole, test, descriptions), run.arm)
+        test = drawn_tests(whole, TEST_ROWS)
+        answers = arms.answer(TaskWithoutRows.of(run.task, whole, test, descriptions), run.arm)
         truth = np.array(class_indices(whole.labels, test))
         figures = of_classes(truth, answers, np.ones(len(whole.labels)))
         if run.arm == CHANCE:  # of equal probabilities the first label would be taken
@@ -121,7 +126,6 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--base", default="mini", help="name or folder")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and wide/")
     parser.add_argument("--arms", type=listed, default=tuple(ARMS), metavar="A,B", help=", ".join(ARMS))
-    parser.add_argument("--descriptions", type=Path, metavar="FILE", help="JSON: a description of each label, by task")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
     require_names(parser, "arm", asked.arms, ARMS)

@@ -1,11 +1,11 @@
 """Answers from the words of the labels, with no row to learn from.
 
-Texts that are asked are centred and scaled among themselves, as any unlabelled texts of a task would do it.
+The readout is the one of a job without rows; the test rows are its unlabeled texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,95 +13,110 @@ import numpy as np
 
 from bench.harness.earlier_tasks import prior_of
 from bench.heldout.features import Features
-from bench.zero_rows.plan import ABOUT, BOTH, CHANCE, OF_TEACHER, PRIOR
+from bench.heldout.material import LoadedBase
+from bench.zero_rows.plan import ABOUT, CHANCE, MINILM_DESCRIBED, NLI, OF_DESCRIPTIONS, OF_PRIOR, OF_TEACHER
 from onboard.data.verbaliser import words_of
 from onboard.domain.dataset import Dataset, Example
-from onboard.statistics.blocks import lengths_of_blocks
-from onboard.statistics.prior import NAME_BLOCKS, Lesson, Prior, names_on_scale
+from onboard.model.batched import log_probabilities
+from onboard.model.readout_features import blocks_of
+from onboard.statistics.prior import Lesson, Prior
 from onboard.statistics.probabilities import softmax
-from onboard.statistics.readout import USUAL, signed_roots
+from onboard.statistics.zero_rows import readout_of_names
 
 ABOUT_TEXT: Final = "This text is about {words}"
 COSINE_SHARPNESS: Final = 20.0  # what sentence encoders multiply a cosine by
+ENTAILMENT: Final = ("mnli", "entailment")  # the source of the base, and its label
 Descriptions = Mapping[str, Mapping[str, str]]  # by task and label
 
 
 @dataclass(frozen=True)
 class TaskWithoutRows:
-    """A task without labelled rows.
+    """A task without labeled rows.
 
     Args:
         task: its name.
-        labels: what there is to choose from, as texts to read (K).
+        words: of each label (K).
+        descriptions: of each label (K); empty without any.
         test: rows to answer.
     """
 
     task: str
-    labels: tuple[str, ...]
+    words: tuple[str, ...]
+    descriptions: tuple[str, ...]
     test: tuple[Example, ...]
 
+    @classmethod
+    def of(cls, task: str, whole: Dataset, test: Sequence[Example], descriptions: Descriptions) -> TaskWithoutRows:
+        """The task of a dataset, of which the training rows are not used."""
+        own = descriptions.get(task, {})
+        described = tuple(own[str(label)] for label in whole.labels) if own else ()
+        return cls(task, tuple(map(words_of, whole.labels)), described, tuple(test))
 
-def asked_of(task: str, whole: Dataset, test: tuple[Example, ...], descriptions: Descriptions) -> TaskWithoutRows:
-    """The task with its label words, behind them what a description says of them."""
-    own = descriptions.get(task, {})
-    words = (words_of(label) + (f": {own[str(label)]}" if str(label) in own else "") for label in whole.labels)
-    return TaskWithoutRows(task, tuple(words), test)
+    @property
+    def whole_texts(self) -> list[str]:
+        """The test rows, each as one text."""
+        return [row.text_a if row.text_b is None else f"{row.text_a} {row.text_b}" for row in self.test]
 
 
 class Arms:
     """The arms.
 
     Args:
+        place: the base.
         lessons: of every source task.
         features: of our encoder.
         vectors: unit vectors of texts, as the teacher has them; None where it is not installed.
     """
 
     def __init__(
-        self, lessons: Mapping[str, Lesson], features: Features, vectors: Callable[[list[str]], np.ndarray] | None
+        self,
+        place: LoadedBase,
+        lessons: Mapping[str, Lesson],
+        features: Features,
+        vectors: Callable[[list[str]], np.ndarray] | None,
     ) -> None:
-        self._lessons, self._features, self._vectors = lessons, features, vectors
+        self._place, self._lessons, self._features, self._vectors = place, lessons, features, vectors
         self._priors: dict[int, Prior | None] = {}
 
     def answer(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
         """Probabilities (m, K) of the test rows."""
         if arm == CHANCE:
-            return np.full((len(asked.test), len(asked.labels)), 1 / len(asked.labels))
+            return np.full((len(asked.test), len(asked.words)), 1 / len(asked.words))
         if arm in OF_TEACHER:
-            return self._by_cosine(asked, ABOUT_TEXT if arm == ABOUT else "{words}")
-        return self._by_readout(asked, arm)
+            return self._by_cosine(asked, arm)
+        return self._by_entailment(asked) if arm == NLI else self._by_readout(asked, arm)
 
-    def _by_cosine(self, asked: TaskWithoutRows, form: str) -> np.ndarray:
+    def _by_cosine(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
         assert self._vectors is not None, "its runs are measured where the teacher is installed only"
-        texts = [row.text_a if row.text_b is None else f"{row.text_a} {row.text_b}" for row in asked.test]
-        labels = [form.format(words=words) for words in asked.labels]
-        cosine = self._vectors(texts).astype(np.float64) @ self._vectors(labels).astype(np.float64).T
+        labels = [ABOUT_TEXT.format(words=words) if arm == ABOUT else words for words in asked.words]
+        if arm == MINILM_DESCRIBED:
+            labels = [f"{words}: {text}" for words, text in zip(labels, asked.descriptions, strict=True)]
+        cosine = self._vectors(asked.whole_texts).astype(np.float64) @ self._vectors(labels).astype(np.float64).T
         return softmax(COSINE_SHARPNESS * cosine)
 
+    def _by_entailment(self, asked: TaskWithoutRows) -> np.ndarray:
+        """Zero-shot classification by natural language inference (Yin et al. 2019, arXiv 1909.00161)."""
+        name, label = ENTAILMENT
+        base, engine = self._place.base, self._place.engine
+        source = next(source for source in base.sources if source.name == name)
+        place, trie, texts = list(source.labels).index(label), engine.trie(source.words), asked.whole_texts
+        entailed = []
+        for words in asked.words:
+            ids = engine.encoder.encode([(text, f"{ABOUT_TEXT.format(words=words)}.") for text in texts])
+            entailed.append(log_probabilities(engine, ids, base.embeddings[name], trie)[:, place])
+        return softmax(np.stack(entailed, axis=1))
+
     def _by_readout(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
-        seen = signed_roots(self._features.of(asked.task, list(asked.test)))
-        names = self._features.of(asked.task, [Example(words, None, words) for words in asked.labels])
-        blocks = seen.shape[1] * NAME_BLOCKS // names.shape[1]
-        centred = seen - seen.mean(0)
-        weights = self._weights(names_on_scale(names), arm, seen.shape[1])
-        return softmax(USUAL[1] * (centred / lengths_of_blocks(centred, blocks)) @ weights.T)
-
-    def _weights(self, names: np.ndarray, arm: str, width: int) -> np.ndarray:
-        """(K, width) of a readout that no row has made: the prior's, that of the words as rows, or both in one."""
-        if width not in self._priors:
+        seen = self._features.of(asked.task, list(asked.test))
+        names = self._of_texts(asked.task, asked.words)
+        if arm in OF_DESCRIPTIONS:
+            names = (names + self._of_texts(asked.task, asked.descriptions)) / 2
+        width = seen.shape[1]
+        if arm in OF_PRIOR and width not in self._priors:
             self._priors[width] = prior_of(self._lessons, width)
-        prior = self._priors[width]
-        towards = np.zeros((len(names), width))
-        if arm in (PRIOR, BOTH) and prior is not None:
-            towards = prior.weights(names)
-        return towards if arm == PRIOR else _drawn(names, towards)
+        prior = self._priors[width] if arm in OF_PRIOR else None
+        blocks = blocks_of(pairs=asked.test[0].text_b is not None)
+        return readout_of_names(names, seen, blocks, prior).probabilities(seen)
 
-
-def _drawn(names: np.ndarray, towards: np.ndarray) -> np.ndarray:
-    """Ridge regression on the words as rows, one of each label, towards weights (K, width) instead of zero."""
-    count = len(names)
-    x = np.zeros((count, towards.shape[1]))
-    x[:, : names.shape[1]] = names
-    left = np.eye(count) - 1 / count - x @ towards.T  # (K rows, K labels)
-    moved: np.ndarray = towards + np.linalg.solve(x @ x.T + USUAL[0] * np.eye(count), left).T @ x
-    return moved
+    def _of_texts(self, task: str, texts: Sequence[str]) -> np.ndarray:
+        return self._features.of(task, [Example(text, None, text) for text in texts])

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 from bench.heldout.plan import ArmRun
 
-BOTH, PRIOR, WORDS, MINILM, ABOUT, CHANCE = "both", "prior", "words", "minilm", "minilm-about", "chance"
+ONBOARD, DESCRIBED, WORDS, NLI, CHANCE = "onboard", "onboard-described", "words", "nli", "chance"
+MINILM, ABOUT, MINILM_DESCRIBED = "minilm", "minilm-about", "minilm-described"
 ARMS: Final[Mapping[str, str]] = {
-    BOTH: "the prior, and the label words as rows", PRIOR: "the prior", WORDS: "the label words as rows",
+    ONBOARD: "Onboard: label words and the prior", DESCRIBED: "the same, with a description of each label",
+    WORDS: "Onboard without the prior", NLI: "entailment of \"This text is about …\", by the MNLI of the base",
     MINILM: "MiniLM's cosine with the label words", ABOUT: "MiniLM's cosine with \"This text is about …\"",
-    CHANCE: "chance",
+    MINILM_DESCRIBED: "MiniLM's cosine with label words and description", CHANCE: "chance",
 }  # fmt: skip
-OF_ENCODER: Final = (BOTH, PRIOR, WORDS)
-OF_PRIOR: Final = (BOTH, PRIOR)
-OF_TEACHER: Final = (MINILM, ABOUT)
+OF_ENCODER: Final = (ONBOARD, DESCRIBED, WORDS, NLI)
+OF_PRIOR: Final = (ONBOARD, DESCRIBED)
+OF_TEACHER: Final = (MINILM, ABOUT, MINILM_DESCRIBED)
+OF_DESCRIPTIONS: Final = (DESCRIBED, MINILM_DESCRIBED)
 
 
-def plan(tasks: Sequence[str], arms: Sequence[str]) -> list[ArmRun]:
-    """A run for each arm of each task; nothing is drawn."""
-    return [ArmRun(task, 0, 0, arm) for task in tasks for arm in ARMS if arm in arms]
+def plan(tasks: Sequence[str], arms: Sequence[str], described: Container[str]) -> list[ArmRun]:
+    """A run for each arm of each task; nothing is drawn. Tasks that are not described have no arm with descriptions."""
+    return [
+        ArmRun(task, 0, 0, arm)
+        for task in tasks
+        for arm in ARMS
+        if arm in arms and (task in described or arm not in OF_DESCRIPTIONS)
+    ]

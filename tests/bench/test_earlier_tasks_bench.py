@@ -45,6 +45,7 @@ from bench.zero_rows import __main__ as zero_rows
 from bench.zero_rows import page as zero_page
 from bench.zero_rows.answers import Arms, TaskWithoutRows
 from bench.zero_rows.plan import ARMS as ZERO_ARMS
+from bench.zero_rows.plan import OF_DESCRIPTIONS
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.domain.dataset import Dataset, Example
@@ -285,47 +286,61 @@ def test_a_series_is_judged_by_its_mean_gain() -> None:
 
 
 def test_label_words_alone_are_measured_and_stand_beside_cosines_and_chance(
-    command: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: Callable[..., list[str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    described = tmp_path / "descriptions.json"
+    described.write_text(json.dumps({"mood": {"great": "the writer is pleased", "awful": "angry"}}), encoding="utf-8")
+    monkeypatch.setattr(zero_rows, "DESCRIPTIONS", described)
     assert zero_rows.main(command("--arms", "chance")) == 0
     assert zero_rows.main(command()) == 0
-    assert f"2 of {2 * len(ZERO_ARMS)} runs are in" in capsys.readouterr().out
+    possible = ZERO_ARMS.keys() - {"nli"}  # this base has not learned entailment
+    measured = {("mood", arm) for arm in possible} | {("kind", arm) for arm in possible - set(OF_DESCRIPTIONS)}
+    assert f"2 of {len(measured)} runs are in" in capsys.readouterr().out
     rows = {(row["task"], row["arm"]): row for row in rows_of(tmp_path)}
-    assert set(rows) == {(task, arm) for task in ("mood", "kind") for arm in ZERO_ARMS}
+    assert set(rows) == measured
     assert (rows["mood", "chance"]["accuracy"], rows["kind", "chance"]["accuracy"]) == (50.0, 25.0)
-    described = tmp_path / "descriptions.json"
-    described.write_text(json.dumps({"mood": {"great": "the writer is pleased"}}), encoding="utf-8")
-    assert zero_rows.main(command("--descriptions", str(described), "--arms", "both")) == 0
-    assert "0 of 2 runs are in" in capsys.readouterr().out, "descriptions are other runs"
-    page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "1 task with descriptions of labels" in page
+    described.write_text(json.dumps({"mood": {"great": "glad", "awful": "angry"}}), encoding="utf-8")
+    assert zero_rows.main(command("--arms", "onboard,onboard-described")) == 0
+    assert "2 of 3 runs are in" in capsys.readouterr().out, "other descriptions are another run"
 
 
-def test_words_are_read_as_rows_towards_what_the_prior_says(place: LoadedBase, tmp_path: Path) -> None:
-    """Of labels whose words stand in the texts: the words as rows tell them; a prior of the opposite tells that."""
+def test_words_and_descriptions_are_read_as_a_job_without_rows_reads_them(place: LoadedBase, tmp_path: Path) -> None:
     texts = [Example(word, None, word) for word in ("great", "awful") for _ in range(5)]
-    asked = TaskWithoutRows("some", ("great", "awful"), tuple(texts))
+    asked = TaskWithoutRows("some", ("great", "awful"), ("awful", "great"), tuple(texts))
     features = encoder_features(place, tmp_path)
-    arms = Arms({}, features, None)
+    arms = Arms(place, {}, features, None)
     words = arms.answer(asked, "words")
     assert words.argmax(1).tolist() == [0] * 5 + [1] * 5
-    assert np.allclose(arms.answer(asked, "both"), words), "without a lesson there is no prior"
-    assert np.allclose(arms.answer(asked, "prior"), 0.5)
+    assert np.allclose(arms.answer(asked, "onboard"), words), "without a lesson there is no prior"
+    assert np.allclose(arms.answer(asked, "onboard-described"), 0.5), "descriptions of the opposite cancel the words"
     turned = lesson_from(
         "turned", Dataset("classification", ("great", "awful"), tuple(
             Example(f"{'awful' if word == 'great' else 'great'} {row}", None, word)
             for word in ("great", "awful") for row in range(20)
         )), features,
     )  # fmt: skip
-    opposed = Arms({"turned": turned}, features, None)
-    assert opposed.answer(asked, "prior").argmax(1).tolist() == [1] * 5 + [0] * 5
-    assert np.abs(opposed.answer(asked, "both") - words).max() > 0.01
+    opposed = Arms(place, {"turned": turned}, features, None)
+    assert np.abs(opposed.answer(asked, "onboard") - words).max() > 0.01
+    assert np.allclose(opposed.answer(asked, "words"), words)
+
+
+def test_entailment_answers_with_the_label_whose_sentence_follows_from_the_text(tmp_path: Path) -> None:
+    place = opened("mini")
+    texts = [Example(text, None, text) for text in ("The match ended with three goals.", "The bank raised its rates.")]
+    asked = TaskWithoutRows("some", ("football", "money"), (), tuple(texts))
+    answers = Arms(place, {}, encoder_features(place, tmp_path), None).answer(asked, "nli")
+    assert np.allclose(answers.sum(1), 1)
+    assert answers[0, 0] > answers[1, 0]
 
 
 def test_zero_rows_are_judged_by_a_level_and_against_cosines() -> None:
-    results = made_rows({"both": [52.0, 52.0], "minilm": [49.0, 49.0], "minilm-about": [50.0, 50.0]}, 0)
-    level, words, about = zero_page.verdicts(results)
-    assert level == "| at least 52 on the mean | 52.0 | met |"
+    results = made_rows({"onboard": [52.0, 52.0], "minilm": [49.0, 49.0], "minilm-about": [50.0, 50.0]}, 0)
+    level, described, words, about, _ = zero_page.verdicts(results)
+    assert level.endswith("| 52.0 | met |")
+    assert described.endswith("| not measured yet |")
     assert words.endswith("+3.0 (+3.0 to +3.0), 2 tasks | met |")
     assert about.endswith("| **not met** |")
 
