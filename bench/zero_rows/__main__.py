@@ -44,7 +44,18 @@ from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.transfer.material import read
 from bench.zero_rows.answers import ABOUT_TEXT, ENTAILMENT, Arms, Descriptions, TaskWithoutRows
 from bench.zero_rows.page import Facts, markdown
-from bench.zero_rows.plan import ABOUT, ARMS, CHANCE, NLI, OF_DESCRIPTIONS, OF_ENCODER, OF_PRIOR, OF_TEACHER, plan
+from bench.zero_rows.plan import (
+    ABOUT,
+    ARMS,
+    CHANCE,
+    NLI,
+    OF_DESCRIPTIONS,
+    OF_ENCODER,
+    OF_PRIOR,
+    OF_READOUT,
+    OF_TEACHER,
+    plan,
+)
 from onboard.domain.dataset import class_indices
 from onboard.statistics.zero_rows import NAMES_BESIDE_PRIOR, SHARPNESS_PAIRS, SHARPNESS_TEXTS
 
@@ -78,19 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def settings_of(place: LoadedBase, descriptions: Descriptions) -> dict[str, Row]:
     """The settings that the numbers of each arm depend on, in addition to the task."""
-    of_names = [NAMES_BESIDE_PRIOR, SHARPNESS_TEXTS, SHARPNESS_PAIRS]
-    of_prior: Row = {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}
-    return {
-        arm: {
-            "test_rows": TEST_ROWS,
-            **({"base": place.base_digest} if arm in OF_ENCODER else {}),
-            **({"readout": digest(of_names)} if arm in OF_ENCODER and arm != NLI else {}),
-            **(of_prior if arm in OF_PRIOR else {}),
-            **({"about": ABOUT_TEXT} if arm in (ABOUT, NLI) else {}),
-            **({"descriptions": digest(descriptions)} if arm in OF_DESCRIPTIONS else {}),
-        }
-        for arm in ARMS
-    }
+    parts: Sequence[tuple[Sequence[str], Row]] = [
+        (tuple(ARMS), {"test_rows": TEST_ROWS}),
+        (OF_ENCODER, {"base": place.base_digest}),
+        (OF_READOUT, {"readout": digest([NAMES_BESIDE_PRIOR, SHARPNESS_TEXTS, SHARPNESS_PAIRS])}),
+        (OF_PRIOR, {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}),
+        (OF_DESCRIPTIONS, {"descriptions": digest(descriptions)}),
+        ((ABOUT, NLI), {"about": ABOUT_TEXT}),
+    ]
+    return {arm: dict(fact for arms, row in parts if arm in arms for fact in row.items()) for arm in ARMS}
 
 
 def _measure(

@@ -15,7 +15,8 @@ ARMS: Final[Mapping[str, str]] = {
     MINILM: "MiniLM's cosine with the label words", ABOUT: "MiniLM's cosine with \"This text is about …\"",
     MINILM_DESCRIBED: "MiniLM's cosine with label words and description", CHANCE: "chance",
 }  # fmt: skip
-OF_ENCODER: Final = (ONBOARD, DESCRIBED, WORDS, NLI)
+OF_READOUT: Final = (ONBOARD, DESCRIBED, WORDS)
+OF_ENCODER: Final = (*OF_READOUT, NLI)
 OF_PRIOR: Final = (ONBOARD, DESCRIBED)
 OF_TEACHER: Final = (MINILM, ABOUT, MINILM_DESCRIBED)
 OF_DESCRIPTIONS: Final = (DESCRIBED, MINILM_DESCRIBED)
