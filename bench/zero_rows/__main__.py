@@ -31,6 +31,7 @@ from bench.harness.command import (
     require_names,
 )
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
+from bench.harness.page import Facts
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.families import families, held_out
@@ -43,7 +44,7 @@ from bench.heldout.settings import PRIOR_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.transfer.material import read
 from bench.zero_rows.answers import ABOUT_TEXT, ENTAILMENT, Arms, Descriptions, TaskWithoutRows
-from bench.zero_rows.page import Facts, markdown
+from bench.zero_rows.page import markdown
 from bench.zero_rows.plan import (
     ABOUT,
     ARMS,
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _measure(place, part_of(runs, *asked.part), settings, descriptions, asked)
     rows = runs_of(runs, settings, asked.output)
     missing = [run for run in runs if run not in rows]
-    facts = Facts(command_of("zero_rows", words), place.base.name, TEST_ROWS, missing)
+    facts = Facts(command_of("zero_rows", words), place.base.name, draws=1, test_rows=TEST_ROWS, missing=missing)
     write({}, None, markdown(Results(rows), facts), asked.table)
     print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
     return 0

@@ -34,23 +34,23 @@ class TaskWithoutRows:
     """A task without labeled rows.
 
     Args:
-        task: its name.
+        name: of the task.
         words: of each label (K).
         descriptions: of each label (K); empty without any.
         test: rows to answer.
     """
 
-    task: str
+    name: str
     words: tuple[str, ...]
     descriptions: tuple[str, ...]
     test: tuple[Example, ...]
 
     @classmethod
-    def of(cls, task: str, whole: Dataset, test: Sequence[Example], descriptions: Descriptions) -> TaskWithoutRows:
+    def of(cls, name: str, whole: Dataset, test: Sequence[Example], descriptions: Descriptions) -> TaskWithoutRows:
         """The task of a dataset, of which the training rows are not used."""
-        own = descriptions.get(task, {})
+        own = descriptions.get(name, {})
         described = tuple(own[str(label)] for label in whole.labels) if own else ()
-        return cls(task, tuple(map(words_of, whole.labels)), described, tuple(test))
+        return cls(name, tuple(map(words_of, whole.labels)), described, tuple(test))
 
     @property
     def whole_texts(self) -> list[str]:
@@ -78,45 +78,47 @@ class Arms:
         self._place, self._lessons, self._features, self._vectors = place, lessons, features, vectors
         self._priors: dict[int, Prior | None] = {}
 
-    def answer(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
+    def answer(self, task: TaskWithoutRows, arm: str) -> np.ndarray:
         """Probabilities (m, K) of the test rows."""
         if arm == CHANCE:
-            return np.full((len(asked.test), len(asked.words)), 1 / len(asked.words))
+            return np.full((len(task.test), len(task.words)), 1 / len(task.words))
         if arm in OF_TEACHER:
-            return self._by_cosine(asked, arm)
-        return self._by_entailment(asked) if arm == NLI else self._by_readout(asked, arm)
+            return self._by_cosine(task, arm)
+        return self._by_entailment(task) if arm == NLI else self._by_readout(task, arm)
 
-    def _by_cosine(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
+    def _by_cosine(self, task: TaskWithoutRows, arm: str) -> np.ndarray:
         assert self._vectors is not None, "its runs are measured where the teacher is installed only"
-        labels = [ABOUT_TEXT.format(words=words) if arm == ABOUT else words for words in asked.words]
+        labels = [ABOUT_TEXT.format(words=words) if arm == ABOUT else words for words in task.words]
         if arm == MINILM_DESCRIBED:
-            labels = [f"{words}: {text}" for words, text in zip(labels, asked.descriptions, strict=True)]
-        cosine = self._vectors(asked.whole_texts).astype(np.float64) @ self._vectors(labels).astype(np.float64).T
+            labels = [f"{words}: {text}" for words, text in zip(labels, task.descriptions, strict=True)]
+        cosine = self._vectors(task.whole_texts).astype(np.float64) @ self._vectors(labels).astype(np.float64).T
         return softmax(COSINE_SHARPNESS * cosine)
 
-    def _by_entailment(self, asked: TaskWithoutRows) -> np.ndarray:
+    def _by_entailment(self, task: TaskWithoutRows) -> np.ndarray:
         """Zero-shot classification by natural language inference (Yin et al. 2019, arXiv 1909.00161)."""
         name, label = ENTAILMENT
         base, engine = self._place.base, self._place.engine
         source = next(source for source in base.sources if source.name == name)
-        place, trie, texts = list(source.labels).index(label), engine.trie(source.words), asked.whole_texts
+        column, trie, texts = list(source.labels).index(label), engine.trie(source.words), task.whole_texts
         entailed = []
-        for words in asked.words:
+        for words in task.words:
             ids = engine.encoder.encode([(text, f"{ABOUT_TEXT.format(words=words)}.") for text in texts])
-            entailed.append(log_probabilities(engine, ids, base.embeddings[name], trie)[:, place])
+            entailed.append(log_probabilities(engine, ids, base.embeddings[name], trie)[:, column])
         return softmax(np.stack(entailed, axis=1))
 
-    def _by_readout(self, asked: TaskWithoutRows, arm: str) -> np.ndarray:
-        seen = self._features.of(asked.task, list(asked.test))
-        names = self._of_texts(asked.task, asked.words)
+    def _by_readout(self, task: TaskWithoutRows, arm: str) -> np.ndarray:
+        seen = self._features.of(task.name, list(task.test))
+        names = self._of_texts(task.name, task.words)
         if arm in OF_DESCRIPTIONS:
-            names = (names + self._of_texts(asked.task, asked.descriptions)) / 2
-        width = seen.shape[1]
-        if arm in OF_PRIOR and width not in self._priors:
-            self._priors[width] = prior_of(self._lessons, width)
-        prior = self._priors[width] if arm in OF_PRIOR else None
-        blocks = blocks_of(pairs=asked.test[0].text_b is not None)
+            names = (names + self._of_texts(task.name, task.descriptions)) / 2
+        prior = self._prior(seen.shape[1]) if arm in OF_PRIOR else None
+        blocks = blocks_of(pairs=task.test[0].text_b is not None)
         return readout_of_names(names, seen, blocks, prior).probabilities(seen)
+
+    def _prior(self, width: int) -> Prior | None:
+        if width not in self._priors:
+            self._priors[width] = prior_of(self._lessons, width)
+        return self._priors[width]
 
     def _of_texts(self, task: str, texts: Sequence[str]) -> np.ndarray:
         return self._features.of(task, [Example(text, None, text) for text in texts])

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
+from bench.harness.page import NONE, VERDICTS, Facts, met, table, table_row, unmeasured, were
 from bench.heldout.figures import MACRO_F1, Results, plain, signed
-from bench.heldout.plan import ArmRun
 from bench.zero_rows.plan import ABOUT, ARMS, CHANCE, DESCRIBED, MINILM, MINILM_DESCRIBED, ONBOARD
 from onboard.domain.counting import counted
 
 LEAST: Final = 52.0
 AHEAD: Final = 3.0  # of MiniLM's cosines
 ROWS: Final = 0
-
-
-@dataclass(frozen=True)
-class Facts:
-    """How the page was made.
-
-    Args:
-        command: that makes it again.
-        base: its name.
-        test_rows: most of a task.
-        missing: runs of the plan that were not made.
-    """
-
-    command: str
-    base: str
-    test_rows: int
-    missing: Sequence[ArmRun]
 
 
 def markdown(results: Results, facts: Facts) -> str:

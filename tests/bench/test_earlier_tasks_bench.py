@@ -309,13 +309,13 @@ def test_label_words_alone_are_measured_and_stand_beside_cosines_and_chance(
 
 def test_words_and_descriptions_are_read_as_a_job_without_rows_reads_them(place: LoadedBase, tmp_path: Path) -> None:
     texts = [Example(word, None, word) for word in ("great", "awful") for _ in range(5)]
-    asked = TaskWithoutRows("some", ("great", "awful"), ("awful", "great"), tuple(texts))
+    task = TaskWithoutRows("some", ("great", "awful"), ("awful", "great"), tuple(texts))
     features = encoder_features(place, tmp_path)
     arms = Arms(place, {}, features, None)
-    words = arms.answer(asked, "words")
+    words = arms.answer(task, "words")
     assert words.argmax(1).tolist() == [0] * 5 + [1] * 5
-    assert np.allclose(arms.answer(asked, "onboard"), words), "without a lesson there is no prior"
-    assert np.allclose(arms.answer(asked, "onboard-described"), 0.5), "descriptions of the opposite cancel the words"
+    assert np.allclose(arms.answer(task, "onboard"), words), "without a lesson there is no prior"
+    assert np.allclose(arms.answer(task, "onboard-described"), 0.5), "descriptions of the opposite cancel the words"
     turned = lesson_from(
         "turned", Dataset("classification", ("great", "awful"), tuple(
             Example(f"{'awful' if word == 'great' else 'great'} {row}", None, word)
@@ -323,15 +323,15 @@ def test_words_and_descriptions_are_read_as_a_job_without_rows_reads_them(place:
         )), features,
     )  # fmt: skip
     opposed = Arms(place, {"turned": turned}, features, None)
-    assert np.abs(opposed.answer(asked, "onboard") - words).max() > 0.01
-    assert np.allclose(opposed.answer(asked, "words"), words)
+    assert np.abs(opposed.answer(task, "onboard") - words).max() > 0.01
+    assert np.allclose(opposed.answer(task, "words"), words)
 
 
 def test_entailment_answers_with_the_label_whose_sentence_follows_from_the_text(tmp_path: Path) -> None:
     place = opened("mini")
     texts = [Example(text, None, text) for text in ("The match ended with three goals.", "The bank raised its rates.")]
-    asked = TaskWithoutRows("some", ("football", "money"), (), tuple(texts))
-    answers = Arms(place, {}, encoder_features(place, tmp_path), None).answer(asked, "nli")
+    task = TaskWithoutRows("some", ("football", "money"), (), tuple(texts))
+    answers = Arms(place, {}, encoder_features(place, tmp_path), None).answer(task, "nli")
     assert np.allclose(answers.sum(1), 1)
     assert answers[0, 0] > answers[1, 0]
 
