@@ -48,9 +48,9 @@ class TaskWithoutRows:
     @classmethod
     def of(cls, name: str, whole: Dataset, test: Sequence[Example], descriptions: Descriptions) -> TaskWithoutRows:
         """The task of a dataset, of which the training rows are not used."""
-        own = descriptions.get(name, {})
-        described = tuple(own[str(label)] for label in whole.labels) if own else ()
-        return cls(name, tuple(map(words_of, whole.labels)), described, tuple(test))
+        by_label = descriptions.get(name, {})
+        texts = tuple(by_label[str(label)] for label in whole.labels) if by_label else ()
+        return cls(name, tuple(map(words_of, whole.labels)), texts, tuple(test))
 
     @property
     def whole_texts(self) -> list[str]:

@@ -291,18 +291,18 @@ def test_label_words_alone_are_measured_and_stand_beside_cosines_and_chance(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    described = tmp_path / "descriptions.json"
-    described.write_text(json.dumps({"mood": {"great": "the writer is pleased", "awful": "angry"}}), encoding="utf-8")
-    monkeypatch.setattr(zero_rows, "DESCRIPTIONS", described)
+    texts = tmp_path / "descriptions.json"
+    texts.write_text(json.dumps({"mood": {"great": "the writer is pleased", "awful": "angry"}}), encoding="utf-8")
+    monkeypatch.setattr(zero_rows, "DESCRIPTIONS", texts)
     assert zero_rows.main(command("--arms", "chance")) == 0
     assert zero_rows.main(command()) == 0
-    possible = ZERO_ARMS.keys() - {"nli"}  # this base has not learned entailment
-    measured = {("mood", arm) for arm in possible} | {("kind", arm) for arm in possible - set(OF_DESCRIPTIONS)}
-    assert f"2 of {len(measured)} runs are in" in capsys.readouterr().out
+    arms = ZERO_ARMS.keys() - {"nli"}  # this base has not learned entailment
+    expected = {("mood", arm) for arm in arms} | {("kind", arm) for arm in arms - set(OF_DESCRIPTIONS)}
+    assert f"2 of {len(expected)} runs are in" in capsys.readouterr().out
     rows = {(row["task"], row["arm"]): row for row in rows_of(tmp_path)}
-    assert set(rows) == measured
+    assert set(rows) == expected
     assert (rows["mood", "chance"]["accuracy"], rows["kind", "chance"]["accuracy"]) == (50.0, 25.0)
-    described.write_text(json.dumps({"mood": {"great": "glad", "awful": "angry"}}), encoding="utf-8")
+    texts.write_text(json.dumps({"mood": {"great": "glad", "awful": "angry"}}), encoding="utf-8")
     assert zero_rows.main(command("--arms", "onboard,onboard-described")) == 0
     assert "2 of 3 runs are in" in capsys.readouterr().out, "other descriptions are another run"
 
